@@ -1,0 +1,67 @@
+//! Every error a user can meet, in one catalogue: `finespun explain E020` prints from it.
+//!
+//! A message has one form everywhere (`what` is made where the error is found, the rest stands here):
+//!
+//! ```text
+//! finespun: error E020 (node 1, processor 3): unlock of a mutex that processor 0 holds
+//!   why: only the processor that locked a mutex may unlock it
+//!   fix: ...
+//!   more: finespun explain E020
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod catalogue;
+
+pub use catalogue::Code;
+
+use std::fmt;
+
+/// Who met the error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The launcher, before or beside the job.
+    Launcher,
+    /// A node's service process.
+    Node(u32),
+    /// A processor of a node.
+    Processor {
+        /// Its node.
+        node: u32,
+        /// Its number in the job.
+        processor: u32,
+    },
+}
+
+/// One error, ready to be shown: the number, where, and what happened in this run's own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The number in the catalogue.
+    pub code: Code,
+    /// Who met it.
+    pub place: Place,
+    /// What happened: one sentence, with the run's own names and numbers.
+    pub what: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Launcher => Ok(()),
+            Self::Node(node) => write!(f, " (node {node})"),
+            Self::Processor { node, processor } => write!(f, " (node {node}, processor {processor})"),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code;
+        writeln!(f, "finespun: error {code}{}: {}", self.place, self.what)?;
+        writeln!(f, "  why: {}", code.why())?;
+        writeln!(f, "  fix: {}", code.fix())?;
+        write!(f, "  more: finespun explain {code}")
+    }
+}
+
+impl std::error::Error for Report {}

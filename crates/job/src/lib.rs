@@ -1,0 +1,111 @@
+//! What a process must know of its job, and how it is handed down.
+//!
+//! The launcher writes one [`Job`] as JSON into a memfd that every process of the job inherits. The environment
+//! says where it is and who the process is:
+//!
+//! ```text
+//! FINESPUN_JOB=5        descriptor of the memfd with the Job
+//! FINESPUN_NODE=1       the process's node
+//! FINESPUN_VIEW=0       its view (process) of the node; absent in the node's service process
+//! FINESPUN_SOCKETS=7,-1,9   transport tcp: a connected descriptor to each node, -1 for the node itself
+//! FINESPUN_CONTROL=6    stream socket to the node's service process (reports, one JSON line each)
+//! ```
+//!
+//! With `shm`, every process inherits every node's memory; with `tcp`, only that of its own node.
+
+#![forbid(unsafe_code)]
+
+use serde::{Deserialize, Serialize};
+
+/// Environment variable: descriptor of the memfd with the [`Job`].
+pub const ENV_JOB: &str = "FINESPUN_JOB";
+/// Environment variable: the process's node.
+pub const ENV_NODE: &str = "FINESPUN_NODE";
+/// Environment variable: the process's view of its node.
+pub const ENV_VIEW: &str = "FINESPUN_VIEW";
+/// Environment variable: connected sockets to the nodes, comma-separated.
+pub const ENV_SOCKETS: &str = "FINESPUN_SOCKETS";
+/// Environment variable: the stream to the node's service process.
+pub const ENV_CONTROL: &str = "FINESPUN_CONTROL";
+/// Environment variable a user may set: `uffd` or `mprotect`.
+pub const ENV_FAULTS: &str = "FINESPUN_FAULTS";
+
+/// How nodes reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// Nodes on one host, each other's memory mapped: data, metadata and locks by direct access (`csm-2l`, DMS).
+    Shm,
+    /// Messages and acknowledgements only, over TCP (`csm-2l`, None).
+    Tcp,
+}
+
+/// How accesses are detected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Faults {
+    /// Userfaultfd if the machine offers it, else mprotect; found by trying.
+    Auto,
+    /// Userfaultfd, user mode, SIGBUS in the faulting thread, write-protect.
+    Uffd,
+    /// SIGSEGV and mprotect.
+    Mprotect,
+}
+
+/// The descriptors of one node's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeMemory {
+    /// The frames: `heap_bytes` long, frame of unit `u` at `u * 4096`.
+    pub frames: i32,
+    /// The node segment: units, directory, lists, locks, counters. Its layout is the runtime's.
+    pub segment: i32,
+}
+
+/// One job, the same for all its processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// How many nodes (`-n`), 1 to 64.
+    pub nodes: u32,
+    /// Views, that is processes, per node (`-p`), 1 to 32.
+    pub views: u32,
+    /// Threads per view (`-t`), 1 to 64.
+    pub threads: u32,
+    /// The transport.
+    pub transport: Transport,
+    /// The fault mechanism asked for.
+    pub faults: Faults,
+    /// The limit of the shared heap in bytes, a multiple of 2 MiB.
+    pub heap_bytes: u64,
+    /// The memory of each node, by node. With `tcp` a process may use only that of its own node.
+    pub memory: Vec<NodeMemory>,
+    /// The name of the protocol: `csm-2l`.
+    pub protocol: String,
+}
+
+impl Job {
+    /// Processors of the whole job.
+    #[must_use]
+    pub const fn processors(&self) -> u32 {
+        self.nodes * self.views * self.threads
+    }
+}
+
+/// What a process of the program tells its node's service process over [`ENV_CONTROL`], one JSON line each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
+    /// `fsp_init` succeeded, with this fault mechanism.
+    Started {
+        /// What is used.
+        faults: Faults,
+    },
+    /// `fsp_finalize` ran: the process may now end with any code.
+    Finalized,
+    /// An error that ends the job, already worded for the user (the Display of `finespun_errors::Report`).
+    Failed {
+        /// The whole message.
+        message: String,
+        /// The exit code of the job.
+        exit_code: i32,
+    },
+}
