@@ -35,6 +35,16 @@ macro_rules! set_of {
             pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
+            /// The members that `other` does not hold.
+            #[must_use]
+            pub const fn minus(self, other: Self) -> Self {
+                Self(self.0 & !other.0)
+            }
+            /// Does `other` hold every member?
+            #[must_use]
+            pub const fn is_subset(self, other: Self) -> bool {
+                self.0 & !other.0 == 0
+            }
             /// Does the set hold `member`?
             #[must_use]
             pub const fn contains(self, member: $member) -> bool {

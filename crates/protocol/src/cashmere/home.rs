@@ -1,0 +1,144 @@
+//! The home side: the directory entry of one unit; and the manager's entry, where first touch decides the home.
+
+use finespun_types::{NodeId, NodeSet};
+
+use super::actions::{send, send_with};
+use super::{Action, Contents, Impossible, Msg, Step};
+
+/// What a directory entry stands at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Phase {
+    /// The home's frame is the master copy; the sharing set may be empty.
+    #[default]
+    Shared,
+    /// The owner alone has a copy, in exclusive mode; the home's frame is stale unless the owner is the home.
+    Owned,
+    /// The owner was asked to leave exclusive mode; requesters wait.
+    Breaking,
+}
+
+/// The directory entry of one unit, at its home. All-zero: nobody has touched it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
+pub struct Directory {
+    /// The nodes that have copies.
+    pub sharers: NodeSet,
+    /// The sharers whose copies miss a flush that the master has.
+    pub stale: NodeSet,
+    /// The nodes that wait for the owner to leave exclusive mode.
+    pub waiting: NodeSet,
+    /// The entry's state; the owner is then the only sharer.
+    pub phase: Phase,
+}
+
+impl Directory {
+    /// One row per (phase, message). `home` is the node this entry stands at.
+    ///
+    /// # Errors
+    /// [`Impossible`] when the pair cannot occur.
+    #[rustfmt::skip]
+    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, Notice, NoticeAck, Upgrade, UpgradeReply};
+        use Phase::{Breaking, Owned, Shared};
+
+        let sharer = self.sharers.contains(from);
+        Ok(match (self.phase, msg) {
+            (Shared,   Fetch { write })           => self.grant(from, write),
+            (Owned,    Fetch { .. }) if !sharer   => self.break_exclusive(from),
+            (Breaking, Fetch { .. }) if !sharer   => { self.waiting = self.waiting.with(from); Step::done(&[]) }
+            (Breaking, BreakReply) if sharer      => self.grant_waiting(home, from),
+
+            (Shared,   Upgrade) if sharer         => self.upgrade(from),
+
+            // Apply before the answer reads the sharing set: whoever fetches in between gets the diff or the notice.
+            (Shared,   Flush) if sharer           => self.flush(home, from),
+            (Shared,   Leave) if sharer           => { self.leave(from); Step::done(&[]) }
+
+            // The owner has everything already; others cannot be sharers beside it; and what only requesters get.
+            (Owned | Breaking, Fetch { .. } | Upgrade | Flush | Leave)
+            | (Shared, Upgrade | Flush | Leave) | (Shared | Owned | Breaking, BreakReply)
+            | (Shared | Owned | Breaking, AskHome | HomeIs(_) | Grant { .. } | UpgradeReply { .. } | Break | FlushAck(_) | Notice | NoticeAck)
+                => return Err(Impossible::Directory { phase: self.phase, from, msg }),
+        })
+    }
+
+    /// The page to one requester, which is a sharer from now on: before the frame is read, so that a flush in between
+    /// sends it a notice.
+    fn grant(&mut self, from: NodeId, write: bool) -> Step {
+        self.sharers = self.sharers.with(from);
+        self.stale = self.stale.without(from);
+        let alone = self.sharers == NodeSet::only(from);
+        let exclusive = write && alone;
+        if exclusive {
+            self.phase = Phase::Owned;
+        }
+        Step::done(&[send_with(from, Msg::Grant { exclusive, alone }, Contents::Frame)])
+    }
+
+    /// Exclusive mode without the page: only for the only sharer, and only if its copy misses nothing.
+    fn upgrade(&mut self, from: NodeId) -> Step {
+        let granted = self.sharers == NodeSet::only(from) && !self.stale.contains(from);
+        if granted {
+            self.phase = Phase::Owned;
+        }
+        Step::done(&[send(from, Msg::UpgradeReply { granted })])
+    }
+
+    fn break_exclusive(&mut self, from: NodeId) -> Step {
+        self.phase = Phase::Breaking;
+        self.waiting = NodeSet::only(from);
+        Step::done(&[Action::Send { to: self.sharers, msg: Msg::Break, contents: Contents::Nothing }])
+    }
+
+    /// The owner answered: all who waited get the page, as sharers beside the old owner.
+    fn grant_waiting(&mut self, home: NodeId, owner: NodeId) -> Step {
+        let to = self.waiting;
+        self.phase = Phase::Shared;
+        self.sharers = self.sharers.union(to);
+        self.waiting = NodeSet::EMPTY;
+        let grants = Action::Send { to, msg: Msg::Grant { exclusive: false, alone: false }, contents: Contents::Frame };
+        if owner == home { Step::done(&[grants]) } else { Step::done(&[Action::Install, grants]) }
+    }
+
+    fn flush(&mut self, home: NodeId, from: NodeId) -> Step {
+        self.stale = self.stale.union(self.sharers.without(from)).without(home);
+        let ack = send(from, Msg::FlushAck(self.sharers));
+        if from == home { Step::done(&[ack]) } else { Step::done(&[Action::ApplyDiff, ack]) }
+    }
+
+    fn leave(&mut self, from: NodeId) {
+        self.sharers = self.sharers.without(from);
+        self.stale = self.stale.without(from);
+    }
+
+    /// The owner, in exclusive mode or being asked to leave it.
+    #[must_use]
+    pub fn owner(&self) -> Option<NodeId> {
+        match self.phase {
+            Phase::Shared => None,
+            Phase::Owned | Phase::Breaking => self.sharers.iter().next(),
+        }
+    }
+}
+
+/// The manager's entry of one unit: who is home, decided by first touch [Cashmere05 §2.3.1.1]. All-zero: nobody yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Homes(u8);
+
+impl Homes {
+    /// `AskHome` from a node: the first one becomes home.
+    pub fn on_ask(&mut self, from: NodeId) -> Step {
+        if self.0 == 0 {
+            self.0 = from.0 + 1;
+        }
+        Step::done(&[send(from, Msg::HomeIs(NodeId(self.0 - 1)))])
+    }
+
+    /// The home, if decided.
+    #[must_use]
+    pub fn home(self) -> Option<NodeId> {
+        self.0.checked_sub(1).map(NodeId)
+    }
+}

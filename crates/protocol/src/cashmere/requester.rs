@@ -1,0 +1,467 @@
+//! A node's copy of one unit, and what the node's views may do with it.
+
+use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
+
+use super::actions::{send, send_with};
+use super::{Action, Actions, Contents, Impossible, Msg, Outcome, Step, Time};
+
+/// What the node has of a unit. Stable states are adjectives and nouns; in the others an answer is awaited, and only
+/// the form `None` ever shows them to a second view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Mode {
+    /// No view of the node ever touched it; the home may be unknown.
+    #[default]
+    Untouched,
+    /// The manager was asked for the home.
+    AskingHome,
+    /// Not in the sharing set; no view has a mapping.
+    NoCopy,
+    /// The home was asked for the page. An older copy may still be mapped.
+    Fetching,
+    /// In the sharing set. The copy may be out of date: see [`Unit::is_current`].
+    Shared,
+    /// As `Shared`, and the home was asked for exclusive mode.
+    Upgrading,
+    /// The only copy: no twin, no diff, no write notice until somebody asks.
+    Exclusive,
+}
+
+/// The node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
+pub struct Unit {
+    /// When the copy's data was asked for: what the home had then, the copy has.
+    pub updated: Time,
+    /// When the fetch under way was sent.
+    pub asked: Time,
+    /// When the last write notice arrived.
+    pub noticed_at: Time,
+    /// When the last flush began.
+    pub flushed: Time,
+    /// Views with a mapping.
+    pub mapped: ViewSet,
+    /// Views with a writable mapping.
+    pub writers: ViewSet,
+    /// Views with the unit on their dirty lists.
+    pub dirty: ViewSet,
+    /// Views with the unit on their lists of write notices.
+    pub noticed: ViewSet,
+    /// What the node has.
+    pub mode: Mode,
+    /// The home plus one; 0: not known.
+    home_plus_one: u8,
+    /// The view whose flush is under way plus one; 0: none.
+    flusher_plus_one: u8,
+    /// Notices of that flush not yet acknowledged.
+    pub acks_due: u8,
+    /// The home's last answer said that nobody else is in the sharing set.
+    pub alone: bool,
+    /// There is a twin.
+    pub has_twin: bool,
+}
+
+/// Where a table runs: the node, and what the unit's address says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The node.
+    pub me: NodeId,
+    /// The node that decides the home by first touch.
+    pub manager: NodeId,
+    /// The home, where the address fixes it.
+    pub fixed_home: Option<NodeId>,
+}
+
+/// What happens to a node's copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// A load of this view faulted.
+    ReadFault {
+        /// Whose.
+        view: ViewId,
+        /// When the fault was first presented: data asked for since then is new enough for it.
+        since: Time,
+    },
+    /// A store of this view faulted.
+    WriteFault {
+        /// Whose.
+        view: ViewId,
+        /// When the fault was first presented.
+        since: Time,
+    },
+    /// A release of this view flushes the unit, which was on its dirty list.
+    Flush {
+        /// Whose.
+        view: ViewId,
+        /// When the release began, if a flush begun since then covers all the view's writes; [`Time::MAX`] for a view
+        /// whose other threads may have written meanwhile.
+        since: Time,
+    },
+    /// The diff was empty: the flush that began is already complete.
+    NothingChanged,
+    /// An acquire of this view obeys the write notice, which was on its list.
+    Invalidate {
+        /// Whose.
+        view: ViewId,
+    },
+    /// A message arrived.
+    Recv {
+        /// From which node.
+        from: NodeId,
+        /// The message.
+        msg: Msg,
+    },
+}
+
+impl Unit {
+    /// The home, if known.
+    #[must_use]
+    pub fn home(&self) -> Option<NodeId> {
+        self.home_plus_one.checked_sub(1).map(NodeId)
+    }
+
+    /// The view whose flush is under way.
+    #[must_use]
+    pub fn flusher(&self) -> Option<ViewId> {
+        self.flusher_plus_one.checked_sub(1).map(ViewId)
+    }
+
+    /// Is the node the home?
+    #[must_use]
+    pub fn is_home(&self, me: NodeId) -> bool {
+        self.home() == Some(me)
+    }
+
+    /// Has the copy everything that write notices told of? The home's frame is the master and always current.
+    #[must_use]
+    pub fn is_current(&self, me: NodeId) -> bool {
+        self.is_home(me) || self.updated > self.noticed_at
+    }
+
+    /// One row per (mode, event); a row that needs more calls a named function. `now` is a fresh tick of the node's
+    /// clock.
+    ///
+    /// # Errors
+    /// [`Impossible`] when the pair cannot occur.
+    #[rustfmt::skip]
+    pub fn on(&mut self, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
+        use Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
+        use Mode::{AskingHome, Exclusive, Fetching, NoCopy, Shared, Untouched, Upgrading};
+        use Msg::{AskHome, Break, BreakReply, Fetch, FlushAck, Grant, HomeIs, Leave, Notice, NoticeAck, Upgrade, UpgradeReply};
+
+        Ok(match (self.mode, event) {
+            // Faults.
+            (Untouched,              ReadFault { .. } | WriteFault { .. })  => return self.find_home(place, now, event),
+            (AskingHome | Fetching,  ReadFault { .. } | WriteFault { .. })  => Step::wait(&[]),
+            (NoCopy,                 ReadFault { .. })                      => self.fetch(now, false),
+            (NoCopy,                 WriteFault { .. })                     => self.fetch(now, true),
+            (Shared | Upgrading,     ReadFault { view, since })             => self.read_shared(place, now, view, since),
+            (Shared,                 WriteFault { view, since })            => self.write_shared(place, now, view, since),
+            (Upgrading,              WriteFault { .. })                     => Step::wait(&[]),
+            (Exclusive,              ReadFault { view, .. })                => self.map_read(view, false),
+            (Exclusive,              WriteFault { view, .. })               => self.map_write(view),
+
+            // Release. Not while a fetch is under way: its page would not have this diff, and would undo it in the
+            // frame. Nor while another flush is: one at a time, so that its acknowledgements are told apart.
+            (Shared,     Flush { view, since }) if self.dirty.contains(view) => self.flush(place, now, view, since),
+            (Fetching,   Flush { view, .. })    if self.dirty.contains(view) => Step::wait(&[]),
+            (Shared,     NothingChanged) if self.flusher().is_some() => self.flush_done(place),
+
+            // Acquire.
+            (Shared | Fetching | Upgrading, Invalidate { view }) => self.invalidate(place, view),
+            (Untouched | AskingHome | NoCopy | Exclusive, Invalidate { view }) => { self.noticed = self.noticed.without(view); Step::done(&[]) }
+
+            // The home's answers.
+            (AskingHome, Recv { msg: HomeIs(home), .. })                     => { self.set_home(home); Step::done(&[Action::Wake]) }
+            (Fetching,   Recv { msg: Grant { exclusive, alone }, .. })       => self.granted(place, now, exclusive, alone),
+            (Upgrading,  Recv { msg: UpgradeReply { granted }, .. })         => self.upgraded(now, granted),
+            (Shared | Fetching, Recv { msg: FlushAck(sharers), .. }) if self.flusher().is_some() => self.flushed(place, sharers),
+
+            // The home asks.
+            (Exclusive,  Recv { msg: Break, .. })                            => self.leave_exclusive(place),
+
+            // Other releasers. In exclusive mode the copy has it: the home granted after the flush.
+            (Shared | Fetching | Upgrading, Recv { from, msg: Notice })      => self.notice(now, from),
+            (Untouched | AskingHome | NoCopy | Exclusive, Recv { from, msg: Notice }) => Step::done(&[send(from, NoticeAck)]),
+            (Shared | Fetching, Recv { msg: NoticeAck, .. }) if self.acks_due > 0 => self.notice_acked(place),
+
+            // Everything else, spelled out.
+            (Untouched | AskingHome | NoCopy | Exclusive | Upgrading, Flush { .. })  // no dirty view in these modes
+            | (Shared | Fetching, Flush { .. })                                      // not on the view's dirty list
+            | (Untouched | AskingHome | NoCopy | Fetching | Upgrading | Exclusive | Shared, NothingChanged)
+            | (Untouched | AskingHome | NoCopy | Upgrading | Exclusive, Recv { msg: FlushAck(_) | NoticeAck, .. })
+            | (Shared | Fetching, Recv { msg: FlushAck(_) | NoticeAck, .. }) // no flush is under way
+            | (Untouched | NoCopy | Fetching | Shared | Upgrading | Exclusive, Recv { msg: HomeIs(_), .. })
+            | (Untouched | AskingHome | NoCopy | Shared | Upgrading | Exclusive, Recv { msg: Grant { .. }, .. })
+            | (Untouched | AskingHome | NoCopy | Fetching | Shared | Exclusive, Recv { msg: UpgradeReply { .. }, .. })
+            | (Untouched | AskingHome | NoCopy | Fetching | Shared | Upgrading, Recv { msg: Break, .. })
+            | (Untouched | AskingHome | NoCopy | Fetching | Shared | Upgrading | Exclusive,
+               Recv { msg: AskHome | Fetch { .. } | Upgrade | Msg::Flush | Leave | BreakReply, .. }) // the home's
+                => return Err(Impossible::Unit { mode: self.mode, event }),
+        })
+    }
+
+    /// Whom to ask for the page: the address may say, else the manager does.
+    fn find_home(&mut self, place: Place, now: Time, fault: Event) -> Result<Step, Impossible> {
+        if let Some(home) = place.fixed_home {
+            self.set_home(home);
+            return self.on(place, now, fault);
+        }
+        self.mode = Mode::AskingHome;
+        Ok(Step::wait(&[send(place.manager, Msg::AskHome)]))
+    }
+
+    fn set_home(&mut self, home: NodeId) {
+        self.home_plus_one = home.0 + 1;
+        self.mode = Mode::NoCopy;
+    }
+
+    /// The home, in modes that have one.
+    fn known_home(&self) -> NodeId {
+        self.home().expect("every mode but Untouched and AskingHome follows set_home")
+    }
+
+    /// Asks for the page. The copy will be as new as this moment, not as the moment it arrives: a notice in between
+    /// makes it out of date again.
+    fn fetch(&mut self, now: Time, write: bool) -> Step {
+        self.mode = Mode::Fetching;
+        self.asked = now;
+        Step::wait(&[send(self.known_home(), Msg::Fetch { write })])
+    }
+
+    /// Can this view's access be served from the copy as it is? A copy asked for after the fault began is new enough
+    /// for it, whatever notices came since: they are for the view's next acquire.
+    fn serves(&self, place: Place, view: ViewId, since: Time) -> bool {
+        self.is_current(place.me) || self.updated >= since || self.mapped.contains(view)
+    }
+
+    fn read_shared(&mut self, place: Place, now: Time, view: ViewId, since: Time) -> Step {
+        if self.serves(place, view, since) {
+            let skipped = !self.mapped.contains(view) && !self.is_home(place.me) && self.updated < since;
+            let mut step = self.map_read(view, skipped);
+            self.remember_notice(place, view, &mut step);
+            step
+        } else if self.mode == Mode::Upgrading {
+            Step::wait(&[]) // the answer first: one question to the home at a time
+        } else {
+            self.fetch(now, false)
+        }
+    }
+
+    fn write_shared(&mut self, place: Place, now: Time, view: ViewId, since: Time) -> Step {
+        if self.writers.contains(view) {
+            return self.map_write(view);
+        }
+        if !self.serves(place, view, since) {
+            // Exclusive mode is asked for only when nothing of an earlier interval is still owed.
+            return self.fetch(now, self.dirty.is_empty() && self.flusher().is_none());
+        }
+        let first_writer = self.dirty.is_empty();
+        if first_writer && self.alone && self.flusher().is_none() {
+            self.mode = Mode::Upgrading;
+            return Step::wait(&[send(self.known_home(), Msg::Upgrade)]);
+        }
+        // The twin before the right to write: it must not have this view's stores.
+        let mut step = Step::done(&[]);
+        if !self.has_twin && !self.is_home(place.me) {
+            self.has_twin = true;
+            step.actions.push(Action::MakeTwin);
+        }
+        if !self.dirty.contains(view) {
+            self.dirty = self.dirty.with(view);
+            step.actions.push(Action::ListDirty(ViewSet::only(view)));
+        }
+        self.remember_notice(place, view, &mut step);
+        self.allow_write(view, &mut step.actions);
+        step
+    }
+
+    /// A view that is given a copy out of date (new enough for its fault) must drop it at its next acquire, although it
+    /// had no mapping when the notice came.
+    fn remember_notice(&mut self, place: Place, view: ViewId, step: &mut Step) {
+        if !self.is_current(place.me) && !self.noticed.contains(view) {
+            self.noticed = self.noticed.with(view);
+            step.actions.push(Action::ListNotice(ViewSet::only(view)));
+        }
+    }
+
+    fn map_read(&mut self, view: ViewId, fetch_skipped: bool) -> Step {
+        let mut step = Step::done(&[]);
+        if fetch_skipped {
+            step.actions.push(Action::FetchSkipped);
+        }
+        // A view that may write already keeps that right: the fault was spurious, or the mapping was lost.
+        let access = if self.writers.contains(view) { Access::Write } else { Access::Read };
+        self.mapped = self.mapped.with(view);
+        step.actions.push(Action::Protect { view, access });
+        step
+    }
+
+    fn map_write(&mut self, view: ViewId) -> Step {
+        let mut step = Step::done(&[]);
+        self.allow_write(view, &mut step.actions);
+        step
+    }
+
+    fn allow_write(&mut self, view: ViewId, actions: &mut Actions) {
+        self.mapped = self.mapped.with(view);
+        self.writers = self.writers.with(view);
+        actions.push(Action::Protect { view, access: Access::Write });
+    }
+
+    /// The page came. Local writers keep their stores: what they have not flushed is in the frame and not in the twin.
+    fn granted(&mut self, place: Place, now: Time, exclusive: bool, alone: bool) -> Step {
+        self.updated = self.asked;
+        self.alone = alone;
+        self.mode = Mode::Shared;
+        let mut step = Step::done(&[]);
+        if !self.is_home(place.me) {
+            step.actions.push(if self.has_twin { Action::Merge } else { Action::Install });
+        }
+        if exclusive {
+            self.enter_exclusive(now, &mut step.actions);
+        }
+        step.actions.push(Action::Wake);
+        step
+    }
+
+    fn upgraded(&mut self, now: Time, granted: bool) -> Step {
+        self.mode = Mode::Shared;
+        self.alone = false;
+        let mut step = Step::done(&[]);
+        if granted {
+            self.enter_exclusive(now, &mut step.actions);
+        }
+        step.actions.push(Action::Wake);
+        step
+    }
+
+    /// The home says: only you, and nothing is missing. Notices that came before are thereby obeyed.
+    fn enter_exclusive(&mut self, now: Time, actions: &mut Actions) {
+        self.mode = Mode::Exclusive;
+        self.updated = now;
+        actions.push(Action::EnteredExclusive);
+    }
+
+    /// Another node wants the page. The writers go on writing, so they get the unit on their dirty lists
+    /// (no-longer-exclusive notices) and a twin that holds what the home is sent. The lists first: a store that misses
+    /// the twin is then made by a view whose next release finds the unit on its list.
+    fn leave_exclusive(&mut self, place: Place) -> Step {
+        let home = self.known_home();
+        self.mode = Mode::Shared;
+        self.alone = false;
+        let mut step = Step::done(&[]);
+        let written = !self.writers.is_empty();
+        if written {
+            self.dirty = self.writers;
+            step.actions.push(Action::ListDirty(self.writers));
+        }
+        let contents = match (self.is_home(place.me), written) {
+            (true, _) => Contents::Nothing,
+            (false, false) => Contents::Frame,
+            (false, true) => {
+                self.has_twin = true;
+                step.actions.push(Action::MakeTwin);
+                Contents::Twin
+            }
+        };
+        step.actions.push(send_with(home, Msg::BreakReply, contents));
+        step
+    }
+
+    /// One unit of a release: rights first, so that the view's later stores fault and make a new twin; then the diff.
+    fn flush(&mut self, place: Place, now: Time, view: ViewId, since: Time) -> Step {
+        if self.flusher().is_some() {
+            return Step::wait(&[]);
+        }
+        self.dirty = self.dirty.without(view);
+        let mut actions = Actions::NONE;
+        if self.writers.contains(view) {
+            self.writers = self.writers.without(view);
+            actions.push(Action::Protect { view, access: Access::Read });
+        }
+        if self.flushed > since {
+            // Somebody flushed this unit after the release began, all this view's stores with it [Cashmere05 §2.1].
+            actions.push(Action::FlushSkipped);
+            if self.dirty.is_empty() && self.has_twin {
+                self.has_twin = false;
+                actions.push(Action::DropTwin);
+            }
+            self.leave_if_unmapped(place, &mut actions);
+            return Step { outcome: Outcome::Done, actions };
+        }
+        self.flushed = now;
+        self.flusher_plus_one = view.0 + 1;
+        let contents = if self.is_home(place.me) {
+            Contents::Nothing
+        } else {
+            let refresh = !self.dirty.is_empty();
+            self.has_twin = refresh;
+            Contents::Diff { refresh }
+        };
+        actions.push(send_with(self.known_home(), Msg::Flush, contents));
+        Step { outcome: Outcome::Begun, actions }
+    }
+
+    /// The home applied the diff and told the sharing set: notices to the others. The home needs none, its frame has
+    /// the changes [Cashmere05 §2.1].
+    fn flushed(&mut self, place: Place, sharers: NodeSet) -> Step {
+        let others = sharers.without(place.me).without(self.known_home());
+        self.alone = sharers == NodeSet::only(place.me);
+        if others.is_empty() {
+            return self.flush_done(place);
+        }
+        self.acks_due = others.len() as u8;
+        Step::done(&[Action::Send { to: others, msg: Msg::Notice, contents: Contents::Nothing }])
+    }
+
+    fn notice_acked(&mut self, place: Place) -> Step {
+        self.acks_due -= 1;
+        if self.acks_due == 0 { self.flush_done(place) } else { Step::done(&[]) }
+    }
+
+    fn flush_done(&mut self, place: Place) -> Step {
+        let view = self.flusher().expect("the rows that call this have a flush under way");
+        self.flusher_plus_one = 0;
+        let mut step = Step::done(&[Action::FlushDone(view)]);
+        self.leave_if_unmapped(place, &mut step.actions);
+        step.actions.push(Action::Wake);
+        step
+    }
+
+    /// A write notice arrived: listed for every view that maps the unit, obeyed at its next acquire.
+    fn notice(&mut self, now: Time, from: NodeId) -> Step {
+        self.noticed_at = now;
+        let news = self.mapped.minus(self.noticed);
+        self.noticed = self.noticed.union(news);
+        let mut step = Step::done(&[]);
+        if !news.is_empty() {
+            step.actions.push(Action::ListNotice(news));
+        }
+        step.actions.push(send(from, Msg::NoticeAck));
+        step
+    }
+
+    /// Obeys a notice, unless the frame was fetched anew since it came.
+    fn invalidate(&mut self, place: Place, view: ViewId) -> Step {
+        self.noticed = self.noticed.without(view);
+        let mut step = Step::done(&[]);
+        if self.mapped.contains(view) && !self.is_current(place.me) {
+            self.mapped = self.mapped.without(view);
+            self.writers = self.writers.without(view);
+            step.actions.push(Action::Protect { view, access: Access::None });
+            self.leave_if_unmapped(place, &mut step.actions);
+        }
+        step
+    }
+
+    /// Nobody on the node maps the unit and nothing of it is owed to the home: out of the sharing set. The home itself
+    /// stays: its frame needs no care.
+    fn leave_if_unmapped(&mut self, place: Place, actions: &mut Actions) {
+        let owes = !self.dirty.is_empty() || self.flusher().is_some();
+        if self.mode == Mode::Shared && self.mapped.is_empty() && !owes && !self.is_home(place.me) {
+            self.mode = Mode::NoCopy;
+            actions.push(send(self.known_home(), Msg::Leave));
+        }
+    }
+}
