@@ -41,24 +41,32 @@ macro_rules! catalogue {
 catalogue! {
     /// A wrong flag or value on the command line.
     Usage = 1 {
-        why: "the command line could not be understood",
+        why: "the command line or an environment variable asks for something that is not there",
         fix: "see `finespun run --help`",
         exit: 2,
-        more: "A flag, a count or a size is not one that `finespun` knows.",
+        more: "A flag, a count or a size is not one that `finespun` knows, or lies outside what a job can have: 1 to 64 \
+               nodes (-n), 1 to 32 processes per node (-p), 1 to 64 threads per process (-t), at most 1024 processors in \
+               all; a heap from 2M up. Every flag of `finespun run` has a twin in the environment, for example \
+               FINESPUN_NODES for -n; a flag wins over its twin. Flags of the program come after the program's name and \
+               are never looked at.",
     }
     /// The program cannot be started.
     Program = 2 {
         why: "the program could not be started",
         fix: "check the path, and that the file is executable",
         exit: 127,
-        more: "The launcher looked for the program as a shell would: a path with a slash as it is, else along PATH.",
+        more: "The launcher looked for the program as a shell would: a name with a slash is a path, any other is looked \
+               for along PATH (so a program in this directory is `./name`). It does so before it starts anything.",
     }
     /// A program that never called `fsp_init`.
     NeverStarted = 3 {
         why: "a program takes part in a job by calling fsp_init before it ends",
         fix: "call fsp_init first in main, and link with `pkg-config --libs finespun`",
         exit: 3,
-        more: "The launcher started the program on every node, and a process of it ended without ever calling fsp_init.",
+        more: "The launcher started the program on every node, and a process of it ended with success without ever \
+               calling fsp_init (or fsp_init_spmd). Every process would have done the same work. A program that ends \
+               with an exit code other than 0 before fsp_init, for example because of a wrong flag of its own, ends the \
+               job with that code and without this message.",
     }
     /// A call that needs a started runtime.
     NotStarted = 4 {
@@ -79,21 +87,25 @@ catalogue! {
         why: "the machine refused something that Finespun needs",
         fix: "run `finespun doctor`: it says what is missing and how to get it",
         exit: 6,
-        more: "The message carries the system call and the reason the kernel gave.",
+        more: "The message carries the system call and the reason the kernel gave. Frequent ones: too many open files \
+               (raise `ulimit -n`), too many processes (`ulimit -u`, or the container's pids limit), no memory (the \
+               container's memory limit), address window taken (see `finespun doctor`).",
     }
-    /// Nodes that run different builds.
-    Builds = 60 {
-        why: "all nodes of a job must run the same build of the program, since code and data addresses are shared",
-        fix: "start the same file on every node",
-        exit: 60,
-        more: "Each process compares the build of its program with that of node 0 when it joins.",
+    /// A file that was asked for cannot be read or written.
+    File = 7 {
+        why: "a file named on the command line could not be read or written",
+        fix: "check the path and its permissions",
+        exit: 7,
+        more: "The message names the file and the reason the kernel gave. The file of --stats is tried before the job \
+               starts, so that no run is lost by it.",
     }
     /// Unlock by a processor that does not hold the mutex.
     NotOwner = 20 {
         why: "only the processor that locked a mutex may unlock it",
         fix: "unlock in the processor that locked; to signal another processor use a flag or a condition variable",
         exit: 20,
-        more: "A mutex is held by one processor. Unlocking it elsewhere, or twice, would let two processors into the section it guards.",
+        more: "A mutex is held by one processor. Unlocking it elsewhere, or twice, would let two processors into the \
+               section it guards. fsp_cond_wait also needs the mutex held by its caller.",
     }
     /// Processors disagree about a barrier's count.
     BarrierCount = 21 {
@@ -112,30 +124,68 @@ catalogue! {
     /// A process of the job died.
     Died = 40 {
         why: "a process of the job ended by a signal",
-        fix: "look at the program's own message above; run it under a debugger with `finespun run ... gdb`",
+        fix: "look at the program's own messages above; `finespun run -n 1` under a debugger is the next step",
         exit: 40,
-        more: "What only that process's node had of the shared memory is lost, so the whole job ends. The exit code is 128 plus the signal.",
+        more: "What only that process's node had of the shared memory is lost, so the whole job ends. The exit code of \
+               the job is 128 plus the signal, as in a shell: 139 for SIGSEGV (11), 134 for SIGABRT (6), 137 for SIGKILL \
+               (9). SIGKILL without anybody having sent it is most often the kernel's out-of-memory killer: see `dmesg`, \
+               and give the job less heap or the container more memory.",
     }
     /// A processor left while others wait for it.
     Left = 41 {
         why: "other processors wait for one that has ended",
         fix: "let every processor reach the barrier, and return from main only when all are done",
         exit: 41,
-        more: "A process ended without fsp_finalize while the job still ran.",
+        more: "A process ended without fsp_finalize while the job still ran: by _exit, quick_exit or exec, or by exit \
+               while others stood at a barrier or waited for its locks. The exit code of the job is the process's own, or \
+               41 if that was 0.",
+    }
+    /// The program ended the job itself.
+    Aborted = 42 {
+        why: "the program ended the job by fsp_abort",
+        fix: "see the message: it is the program's own",
+        exit: 42,
+        more: "fsp_abort ends every process of the job at once, with the exit code that the program gave.",
+    }
+    /// A node cannot be reached.
+    Unreachable = 43 {
+        why: "a node of the job does not answer, and nothing shows that it has ended",
+        fix: "look at that node: is it stopped, or is the network to it cut?",
+        exit: 43,
+        more: "The connection to the node closed or its service process stopped answering. A node that is stopped (a \
+               debugger, SIGSTOP) looks the same from outside.",
     }
     /// The shared heap is full.
     HeapExhausted = 50 {
         why: "the shared heap has no free run of that size",
         fix: "free memory, or give more with `finespun run --heap 8G`",
         exit: 50,
-        more: "The heap grows as it is used, up to the limit of --heap.",
+        more: "The heap grows as it is used, up to the limit of --heap. The limit is address space, not memory in use; its \
+               default is the memory available when the job starts, at most 64 GiB.",
     }
     /// Free of a pointer that is not a live allocation.
     BadFree = 51 {
         why: "only a pointer that fsp_malloc and its kin returned, and that is not yet freed, can be freed",
         fix: "free each allocation once, by the pointer that was returned",
         exit: 51,
-        more: "The pointer lies outside the shared heap, inside an allocation, or in memory already freed.",
+        more: "The pointer lies outside the shared heap, inside an allocation, or in memory already freed. Memory of \
+               malloc is freed by free, memory of fsp_malloc by fsp_free.",
+    }
+    /// Nodes that run different builds.
+    Builds = 60 {
+        why: "all processes of a job must run the same build of the program and of Finespun, since code and data are shared",
+        fix: "start the same file on every node, and rebuild it against the Finespun that `finespun --version` shows",
+        exit: 60,
+        more: "Each process compares the build of its program with that of node 0 when it joins. A script that picks \
+               another program on each node leads here too.",
+    }
+    /// Somebody without the job's token tried to join.
+    NotAdmitted = 62 {
+        why: "only processes that prove the job's random token are let in",
+        fix: "start the program through `finespun run`; if you did, another process on this machine tried to join",
+        exit: 62,
+        more: "The launcher makes a token of 32 random bytes for each job and hands it down by an inherited descriptor. \
+               Connections are accepted on the loopback interface only.",
     }
     /// The library was called in a child made by fork.
     Forked = 80 {
@@ -153,7 +203,7 @@ catalogue! {
     }
     /// A bug of ours.
     Bug = 99 {
-        why: "Finespun did something its own protocol tables call impossible",
+        why: "something happened that our own rules call impossible",
         fix: "please report it, with the lines above",
         exit: 99,
         more: "Nothing a program does should lead here.",
@@ -175,7 +225,49 @@ impl FromStr for Code {
 
     fn from_str(text: &str) -> Result<Self, UnknownCode> {
         let digits = text.strip_prefix(['E', 'e']).unwrap_or(text);
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(UnknownCode); // parse::<u16> would take a sign
+        }
         let number: u16 = digits.parse().map_err(|_| UnknownCode)?;
         Self::ALL.iter().copied().find(|code| *code as u16 == number).ok_or(UnknownCode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, UnknownCode};
+
+    #[test]
+    fn numbers_are_in_order_and_given_once() {
+        assert!(Code::ALL.windows(2).all(|pair| (pair[0] as u16) < (pair[1] as u16)));
+    }
+
+    #[test]
+    fn a_code_is_found_by_the_number_it_is_shown_with() {
+        for &code in Code::ALL {
+            assert_eq!(code.to_string().parse(), Ok(code));
+        }
+        assert_eq!("e20".parse(), Ok(Code::NotOwner));
+        assert_eq!("020".parse(), Ok(Code::NotOwner));
+        for unknown in ["", "E", "E000", "E1000", "E-1", "W100", "E+20", "EE20"] {
+            assert_eq!(unknown.parse::<Code>(), Err(UnknownCode), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn texts_are_one_sentence_without_capital_or_stop_and_explanations_are_prose() {
+        for &code in Code::ALL {
+            for text in [code.why(), code.fix()] {
+                assert!(text.starts_with(|c: char| !c.is_uppercase()) && !text.ends_with('.'), "{code}: {text}");
+                assert!(text.len() < 125, "{code}: does not fit a line: {text}");
+            }
+            assert!(code.more().ends_with('.') && code.more().starts_with(char::is_alphabetic), "{code}");
+            assert!(!code.more().contains("  "), "{code}: a line break left its indentation");
+        }
+    }
+
+    #[test]
+    fn every_exit_code_is_a_failure_that_no_signal_gives() {
+        assert!(Code::ALL.iter().all(|code| (1..128).contains(&code.exit_code())));
     }
 }

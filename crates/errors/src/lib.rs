@@ -13,7 +13,7 @@
 
 mod catalogue;
 
-pub use catalogue::Code;
+pub use catalogue::{Code, UnknownCode};
 
 use std::fmt;
 
@@ -65,3 +65,27 @@ impl fmt::Display for Report {
 }
 
 impl std::error::Error for Report {}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, Place, Report};
+
+    #[test]
+    fn a_message_says_what_where_why_and_the_fix() {
+        let place = Place::Processor { node: 1, processor: 3 };
+        let report = Report { code: Code::NotOwner, place, what: "unlock of a mutex that processor 0 holds".into() };
+        assert_eq!(
+            report.to_string(),
+            "finespun: error E020 (node 1, processor 3): unlock of a mutex that processor 0 holds\n  \
+             why: only the processor that locked a mutex may unlock it\n  \
+             fix: unlock in the processor that locked; to signal another processor use a flag or a condition variable\n  \
+             more: finespun explain E020"
+        );
+    }
+
+    #[test]
+    fn the_launcher_needs_no_place() {
+        let report = Report { code: Code::Program, place: Place::Launcher, what: "./sor: not found".into() };
+        assert!(report.to_string().starts_with("finespun: error E002: ./sor: not found\n"));
+    }
+}

@@ -101,6 +101,12 @@ pub enum Report {
     },
     /// `fsp_finalize` ran: the process may now end with any code.
     Finalized,
+    /// The connection to a node closed, or the node does not answer. That is seldom the cause: the launcher waits a
+    /// moment for the message that names it, and only then ends the job by this one.
+    PeerLost {
+        /// The node that is gone.
+        node: u32,
+    },
     /// An error that ends the job, already worded for the user (the Display of `finespun_errors::Report`).
     Failed {
         /// The whole message.
