@@ -1,0 +1,182 @@
+//! What the four kinds of objects have in common: the events that reach them, and the shape of a machine.
+
+use finespun_types::ProcessorId;
+
+use crate::Wrong;
+
+/// What kind of object stands at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// `fsp_mutex_t`
+    Mutex = 1,
+    /// `fsp_cond_t`
+    Condition = 2,
+    /// `fsp_barrier_t`
+    Barrier = 3,
+    /// `fsp_flag_t`
+    Flag = 4,
+}
+
+impl Kind {
+    /// The word for messages: "mutex".
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutex",
+            Self::Condition => "condition variable",
+            Self::Barrier => "barrier",
+            Self::Flag => "flag",
+        }
+    }
+}
+
+/// What a processor asks of an object, which is named by its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// Granted when `who` holds the mutex.
+    Lock {
+        /// The object.
+        mutex: u64,
+        /// Who asks.
+        who: ProcessorId,
+    },
+    /// Granted at once: value 1, `who` holds the mutex; value 0, somebody held it.
+    TryLock {
+        /// The object.
+        mutex: u64,
+        /// Who asks.
+        who: ProcessorId,
+    },
+    /// The mutex goes to the longest waiter. No grant to `who`.
+    Unlock {
+        /// The object.
+        mutex: u64,
+        /// Who held it.
+        who: ProcessorId,
+    },
+    /// Granted when `count` processors have arrived.
+    Arrive {
+        /// The object.
+        barrier: u64,
+        /// How many must arrive, as this arrival has it.
+        count: u32,
+        /// Who asks.
+        who: ProcessorId,
+        /// How many processors this arrival stands for, at least 1: more when a node has collected its own first.
+        weight: u32,
+    },
+    /// Raises the flag to `value`, or leaves it where it is higher. No grant to the setter.
+    SetFlag {
+        /// The object.
+        flag: u64,
+        /// The new value.
+        value: u32,
+    },
+    /// Granted, with the flag's value, when that is at least `value`.
+    WaitFlag {
+        /// The object.
+        flag: u64,
+        /// The value waited for.
+        value: u32,
+        /// Who asks.
+        who: ProcessorId,
+    },
+    /// Granted at once, with the flag's value.
+    ReadFlag {
+        /// The object.
+        flag: u64,
+        /// Who asks.
+        who: ProcessorId,
+    },
+    /// Back to 0. No grant.
+    ResetFlag {
+        /// The object.
+        flag: u64,
+    },
+    /// `who` waits for the condition from here on; granted by a `Signal` or `Broadcast` that comes later.
+    Enqueue {
+        /// The object.
+        condition: u64,
+        /// Who waits.
+        who: ProcessorId,
+    },
+    /// Grants the longest waiter, if any.
+    Signal {
+        /// The object.
+        condition: u64,
+    },
+    /// Grants all waiters.
+    Broadcast {
+        /// The object.
+        condition: u64,
+    },
+}
+
+impl Event {
+    /// The address of the object.
+    #[must_use]
+    pub const fn object(self) -> u64 {
+        match self {
+            Self::Lock { mutex, .. } | Self::TryLock { mutex, .. } | Self::Unlock { mutex, .. } => mutex,
+            Self::Arrive { barrier, .. } => barrier,
+            Self::SetFlag { flag, .. } | Self::WaitFlag { flag, .. } => flag,
+            Self::ReadFlag { flag, .. } | Self::ResetFlag { flag } => flag,
+            Self::Enqueue { condition, .. } | Self::Signal { condition } | Self::Broadcast { condition } => condition,
+        }
+    }
+
+    /// The kind of object that the event is for.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Lock { .. } | Self::TryLock { .. } | Self::Unlock { .. } => Kind::Mutex,
+            Self::Arrive { .. } => Kind::Barrier,
+            Self::SetFlag { .. } | Self::WaitFlag { .. } | Self::ReadFlag { .. } | Self::ResetFlag { .. } => Kind::Flag,
+            Self::Enqueue { .. } | Self::Signal { .. } | Self::Broadcast { .. } => Kind::Condition,
+        }
+    }
+}
+
+/// The operation that `who` waits for is complete. The only action of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Grant {
+    /// Who goes on.
+    pub who: ProcessorId,
+    /// The result: of `TryLock`, 1 for success; of `WaitFlag` and `ReadFlag`, the flag's value; else 0.
+    pub value: u64,
+}
+
+/// What a row of a machine has the table do. The table knows the queue, the row only its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nobody is concerned.
+    Nothing,
+    /// `who` goes on at once.
+    Grant(ProcessorId, u32),
+    /// `who` waits at the end of the queue; the number is what it waits for (flags).
+    Wait(ProcessorId, u32),
+    /// The head of the queue goes on.
+    GrantFirst,
+    /// The whole queue goes on, oldest first.
+    GrantAll,
+    /// The whole queue goes on, oldest first, and then this one, which never waited.
+    GrantAllAnd(ProcessorId),
+    /// Those go on, oldest first, that wait for this value or less.
+    GrantReached(u32),
+}
+
+/// One kind of object: its states, which fit in two words, and its table.
+pub(crate) trait Object: Copy {
+    /// Its kind.
+    const KIND: Kind;
+    /// Its part of [`Event`].
+    type Event: Copy;
+
+    /// The state that `words` stand for. Zeros are the state of an object that was never used.
+    fn from_words(words: [u32; 2]) -> Self;
+    /// The words that stand for the state.
+    fn to_words(self) -> [u32; 2];
+    /// One row per (state, event), given the head of the queue: the next state, and what is to be done.
+    fn on(self, event: Self::Event, first: Option<ProcessorId>) -> Result<(Self, Step), Wrong>;
+}

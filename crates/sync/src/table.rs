@@ -1,0 +1,253 @@
+//! The objects in use at one manager, or in one part of them: a hash table over plain memory.
+//!
+//! An object is *in use* while its two words are not zero or somebody waits for it: a held mutex, a barrier with
+//! somebody in it, a condition with waiters, a flag above 0. All others are as they were at first, and take no entry.
+//!
+//! ```text
+//!   buckets   [ 0 | . | 0 | . ]        heads of chains
+//!                   |       |
+//!   entries   [ a | b | - | c | untouched ... ]    b -> a; the free ones form a chain too
+//!               |
+//!   waiters   [ 0 | . | . | 0 ]        one slot for each processor; queues through `next`
+//! ```
+//!
+//! The memory may be shared by processes at different addresses: links are indices (plus one, so that zero memory
+//! is an empty table). Entries beyond the high-water mark have never been touched, so a large table costs only what
+//! was in use at once. One lock guards a table; under it an event costs a short chain and what it grants.
+
+use finespun_types::ProcessorId;
+
+use crate::barrier::{self, Barrier};
+use crate::condition::{self, Condition};
+use crate::flag::{self, Flag};
+use crate::hash::bucket;
+use crate::mutex::{self, Mutex};
+use crate::object::{Event, Grant, Kind, Object, Step};
+use crate::queue::{Queue, Waiter};
+use crate::{Error, Impossible, Misuse, Wrong};
+
+/// What a table remembers of its pool of entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Header {
+    /// Link to the first free entry below the high-water mark.
+    free: u32,
+    /// How many entries have ever been used.
+    high_water: u32,
+    /// How many are in use.
+    in_use: u32,
+    /// For alignment.
+    reserved: u32,
+}
+
+/// One object in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Entry {
+    address: u64,
+    /// Link to the next of the chain, or of the free ones.
+    next: u32,
+    /// `Kind as u32`, 0 while free.
+    kind: u32,
+    queue: Queue,
+    /// The state, as its kind spells it.
+    words: [u32; 2],
+}
+
+/// A view of one table's memory, made for as long as its lock is held.
+#[derive(Debug)]
+pub struct Table<'a> {
+    header: &'a mut Header,
+    buckets: &'a mut [u32],
+    entries: &'a mut [Entry],
+    waiters: &'a mut [Waiter],
+}
+
+impl Entry {
+    /// The object as it is before anybody has used it.
+    fn idle(address: u64, kind: Kind) -> Self {
+        Self { address, kind: kind as u32, ..Self::default() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.words == [0, 0] && self.queue.is_empty()
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        [Kind::Mutex, Kind::Condition, Kind::Barrier, Kind::Flag].into_iter().find(|kind| *kind as u32 == self.kind)
+    }
+}
+
+impl<'a> Table<'a> {
+    /// The table in this memory, all zeros at first. `buckets`: about as many as objects are expected in use;
+    /// `entries`: the most that can be; `waiters`: one for each processor of the job.
+    ///
+    /// # Panics
+    /// If there is no bucket.
+    pub fn new(
+        header: &'a mut Header,
+        buckets: &'a mut [u32],
+        entries: &'a mut [Entry],
+        waiters: &'a mut [Waiter],
+    ) -> Self {
+        assert!(!buckets.is_empty(), "a table needs at least one bucket");
+        Self { header, buckets, entries, waiters }
+    }
+
+    /// Takes one event. `out` is called for every grant, oldest waiter first, under the table's lock: it should only
+    /// note whom to wake. After an error nothing has changed.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] is the program's, [`Error::Full`] the table's size, [`Error::Impossible`] the runtime's.
+    #[rustfmt::skip]
+    pub fn on(&mut self, event: Event, out: &mut dyn FnMut(Grant)) -> Result<(), Error> {
+        match event {
+            Event::Lock { who, .. }            => self.run::<Mutex>(event, mutex::Event::Lock(who), out),
+            Event::TryLock { who, .. }         => self.run::<Mutex>(event, mutex::Event::TryLock(who), out),
+            Event::Unlock { who, .. }          => self.run::<Mutex>(event, mutex::Event::Unlock(who), out),
+            Event::Arrive { count, who, weight, .. }
+                                               => self.run::<Barrier>(event, barrier::Arrive { count, who, weight }, out),
+            Event::SetFlag { value, .. }       => self.run::<Flag>(event, flag::Event::Set(value), out),
+            Event::WaitFlag { value, who, .. } => self.run::<Flag>(event, flag::Event::Wait(who, value), out),
+            Event::ReadFlag { who, .. }        => self.run::<Flag>(event, flag::Event::Read(who), out),
+            Event::ResetFlag { .. }            => self.run::<Flag>(event, flag::Event::Reset, out),
+            Event::Enqueue { who, .. }         => self.run::<Condition>(event, condition::Event::Enqueue(who), out),
+            Event::Signal { .. }               => self.run::<Condition>(event, condition::Event::Signal, out),
+            Event::Broadcast { .. }            => self.run::<Condition>(event, condition::Event::Broadcast, out),
+        }
+    }
+
+    /// How many objects are in use.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.header.in_use
+    }
+
+    /// The most objects that were ever in use at once: how much of the entries' memory was touched.
+    #[must_use]
+    pub fn most_in_use(&self) -> u32 {
+        self.header.high_water
+    }
+
+    /// The object of this table that `who` waits for, if any: for the message when a job cannot go on.
+    #[must_use]
+    pub fn awaited_by(&self, who: ProcessorId) -> Option<(u64, Kind)> {
+        let entry = self.waiters.get(who.0 as usize)?.entry.checked_sub(1)?;
+        let entry = self.entries.get(entry as usize)?;
+        Some((entry.address, entry.kind()?))
+    }
+
+    /// Lets the machine of one kind decide, finds room, and only then changes anything.
+    fn run<O: Object>(&mut self, event: Event, asked: O::Event, out: &mut dyn FnMut(Grant)) -> Result<(), Error> {
+        let address = event.object();
+        let misuse = |wrong| Error::Misuse(Misuse { event, wrong });
+        let found = self.find(address);
+        let entry = found.map_or(Entry::idle(address, O::KIND), |index| self.entries[index]);
+        if let Some(there) = entry.kind().filter(|kind| *kind != O::KIND) {
+            return Err(misuse(Wrong::WrongKind { there }));
+        }
+        let (next, step) = O::from_words(entry.words).on(asked, entry.queue.first()).map_err(misuse)?;
+        if let Step::Wait(who, _) = step {
+            self.may_wait(who)?;
+        }
+        let words = next.to_words();
+        let stays = words != [0, 0] || matches!(step, Step::Wait(..));
+        let index = match found {
+            Some(index) => index,
+            None if stays => self.insert(address, O::KIND)?,
+            None => {
+                perform(step, &mut Queue::default(), self.waiters, 0, out);
+                return Ok(());
+            }
+        };
+        let entry = &mut self.entries[index];
+        entry.words = words;
+        perform(step, &mut entry.queue, self.waiters, link_to(index), out);
+        if self.entries[index].is_idle() {
+            self.remove(index);
+        }
+        Ok(())
+    }
+
+    fn may_wait(&self, who: ProcessorId) -> Result<(), Error> {
+        if who.0 as usize >= self.waiters.len() {
+            return Err(Error::Impossible(Impossible::NoSuchProcessor { who, processors: self.waiters.len() }));
+        }
+        match self.awaited_by(who) {
+            Some((object, _)) => Err(Error::Impossible(Impossible::WaitsAlready { who, object })),
+            None => Ok(()),
+        }
+    }
+
+    fn find(&self, address: u64) -> Option<usize> {
+        let mut link = self.buckets[bucket(address, self.buckets.len())];
+        while let Some(index) = link.checked_sub(1) {
+            let entry = &self.entries[index as usize];
+            if entry.address == address {
+                return Some(index as usize);
+            }
+            link = entry.next;
+        }
+        None
+    }
+
+    /// Takes an entry from the free ones, or the first untouched one, and puts it at the head of its chain.
+    fn insert(&mut self, address: u64, kind: Kind) -> Result<usize, Error> {
+        let index = match self.header.free.checked_sub(1) {
+            Some(index) => {
+                self.header.free = self.entries[index as usize].next;
+                index as usize
+            }
+            None if (self.header.high_water as usize) < self.entries.len() => {
+                self.header.high_water += 1;
+                self.header.high_water as usize - 1
+            }
+            None => return Err(Error::Full { entries: self.entries.len() }),
+        };
+        self.header.in_use += 1;
+        let head = &mut self.buckets[bucket(address, self.buckets.len())];
+        self.entries[index] = Entry { next: *head, ..Entry::idle(address, kind) };
+        *head = link_to(index);
+        Ok(index)
+    }
+
+    /// Takes an entry out of its chain and puts it first among the free ones.
+    fn remove(&mut self, index: usize) {
+        let Entry { address, next, .. } = self.entries[index];
+        let head = bucket(address, self.buckets.len());
+        if self.buckets[head] == link_to(index) {
+            self.buckets[head] = next;
+        } else {
+            let mut before = self.buckets[head] as usize - 1;
+            while self.entries[before].next != link_to(index) {
+                before = self.entries[before].next as usize - 1;
+            }
+            self.entries[before].next = next;
+        }
+        self.entries[index] = Entry { next: self.header.free, ..Entry::default() };
+        self.header.free = link_to(index);
+        self.header.in_use -= 1;
+    }
+}
+
+/// The link to the entry at `index`.
+fn link_to(index: usize) -> u32 {
+    index as u32 + 1
+}
+
+/// Does what the row said to the object's queue; `entry` is the link to the object.
+fn perform(step: Step, queue: &mut Queue, waiters: &mut [Waiter], entry: u32, out: &mut dyn FnMut(Grant)) {
+    let mut grant = |who, value: u32| out(Grant { who, value: value.into() });
+    match step {
+        Step::Nothing => {}
+        Step::Grant(who, value) => grant(who, value),
+        Step::Wait(who, until) => queue.push(waiters, who, entry, until),
+        Step::GrantFirst => queue.pop(waiters).into_iter().for_each(|who| grant(who, 0)),
+        Step::GrantAll => queue.drain(waiters, |who| grant(who, 0)),
+        Step::GrantAllAnd(last) => {
+            queue.drain(waiters, |who| grant(who, 0));
+            grant(last, 0);
+        }
+        Step::GrantReached(value) => queue.take_reached(waiters, value, |who| grant(who, value)),
+    }
+}
