@@ -1,0 +1,228 @@
+//! One connection on its way to being proven: a state machine over a nonblocking stream.
+
+use super::{HELLO_BYTES, Hello, Token, WireError};
+use finespun_types::NodeId;
+use hmac::{Hmac, KeyInit, Mac};
+use rustix::event::PollFlags;
+use sha2::Sha256;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+
+const MAGIC: [u8; 4] = *b"fspW";
+const VERSION: u8 = 1;
+const NONCE_BYTES: usize = 32;
+const PROOF_BYTES: usize = 32;
+/// Magic, version, who connects, to whom, one spare byte, nonce.
+const OPENING_BYTES: usize = 8 + NONCE_BYTES;
+const HELLO_AND_PROOF_BYTES: usize = HELLO_BYTES + PROOF_BYTES;
+
+/// What this node knows of itself.
+pub(super) struct Identity<'a> {
+    pub(super) me: NodeId,
+    pub(super) nodes: usize,
+    pub(super) token: &'a Token,
+    pub(super) hello: &'a Hello,
+}
+
+/// Where a handshake has got to.
+pub(super) enum Progress {
+    Waiting,
+    Proven(NodeId, Hello),
+    Failed,
+}
+
+/// What is read next.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Accepting: the opening.
+    Opening,
+    /// Accepting: hello and proof of the one who connects.
+    Connector,
+    /// Connecting: the acceptor's nonce.
+    Challenge,
+    /// Connecting: hello and proof of the acceptor.
+    Acceptor,
+    /// Accepting: nothing; our own hello and proof have to go out.
+    Answer(Hello),
+}
+
+/// Who makes a proof: a proof of the one cannot pass for one of the other.
+#[derive(Clone, Copy)]
+enum Role {
+    Connecting,
+    Accepting,
+}
+
+/// One connection and what has been said on it.
+pub(super) struct Handshake {
+    stream: TcpStream,
+    step: Step,
+    /// The node connected to; none while accepting.
+    connecting_to: Option<NodeId>,
+    /// Bytes of this step received so far.
+    received: Vec<u8>,
+    /// Bytes still to be sent.
+    unsent: Vec<u8>,
+    opening: [u8; OPENING_BYTES],
+    /// The acceptor's nonce.
+    challenge: [u8; NONCE_BYTES],
+}
+
+impl Handshake {
+    pub(super) fn connecting(identity: &Identity<'_>, stream: TcpStream, to: NodeId) -> Result<Self, WireError> {
+        let mut opening = [0; OPENING_BYTES];
+        opening[..4].copy_from_slice(&MAGIC);
+        opening[4..8].copy_from_slice(&[VERSION, identity.me.0, to.0, 0]);
+        opening[8..].copy_from_slice(&nonce()?);
+        let step = Step::Challenge;
+        Ok(Self { step, connecting_to: Some(to), unsent: opening.to_vec(), opening, ..Self::accepting(stream) })
+    }
+
+    pub(super) fn accepting(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            step: Step::Opening,
+            connecting_to: None,
+            received: Vec::new(),
+            unsent: Vec::new(),
+            opening: [0; OPENING_BYTES],
+            challenge: [0; NONCE_BYTES],
+        }
+    }
+
+    pub(super) fn connecting_to(&self) -> Option<NodeId> {
+        self.connecting_to
+    }
+
+    /// Has it said nothing yet that a node of the job would say?
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(self.step, Step::Opening)
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    pub(super) fn interest(&self) -> PollFlags {
+        if self.unsent.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }
+    }
+
+    pub(super) fn into_socket(self) -> OwnedFd {
+        self.stream.into()
+    }
+
+    /// Goes as far as the stream allows.
+    pub(super) fn advance(&mut self, identity: &Identity<'_>) -> Result<Progress, WireError> {
+        loop {
+            match self.transfer() {
+                Ok(()) => {}
+                Err(error) if is_for_later(&error) => return Ok(Progress::Waiting),
+                Err(_) => return Ok(Progress::Failed),
+            }
+            let progress = self.on_received(identity)?;
+            self.received.clear();
+            match progress {
+                Progress::Waiting => {}
+                Progress::Proven(..) | Progress::Failed => return Ok(progress),
+            }
+        }
+    }
+
+    /// Sends what is to be sent, then receives the whole of this step and no byte more.
+    fn transfer(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            let sent = self.stream.write(&self.unsent)?;
+            self.unsent.drain(..sent);
+        }
+        let whole = match self.step {
+            Step::Opening => OPENING_BYTES,
+            Step::Challenge => NONCE_BYTES,
+            Step::Connector | Step::Acceptor => HELLO_AND_PROOF_BYTES,
+            Step::Answer(_) => 0,
+        };
+        while self.received.len() < whole {
+            let mut bytes = [0; HELLO_AND_PROOF_BYTES];
+            match self.stream.read(&mut bytes[..whole - self.received.len()])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                got => self.received.extend_from_slice(&bytes[..got]),
+            }
+        }
+        Ok(())
+    }
+
+    fn on_received(&mut self, identity: &Identity<'_>) -> Result<Progress, WireError> {
+        match self.step {
+            Step::Opening => {
+                self.opening.copy_from_slice(&self.received);
+                if !self.is_for(identity) {
+                    return Ok(Progress::Failed);
+                }
+                self.challenge = nonce()?;
+                self.unsent.extend_from_slice(&self.challenge);
+                self.step = Step::Connector;
+            }
+            Step::Challenge => {
+                self.challenge.copy_from_slice(&self.received);
+                self.prove(Role::Connecting, identity);
+                self.step = Step::Acceptor;
+            }
+            Step::Connector => {
+                let Some(hello) = self.proven_hello(Role::Connecting, identity) else {
+                    return Ok(Progress::Failed);
+                };
+                self.prove(Role::Accepting, identity);
+                self.step = Step::Answer(hello);
+            }
+            Step::Answer(hello) => return Ok(Progress::Proven(NodeId(self.opening[5]), hello)),
+            Step::Acceptor => {
+                let hello = self.proven_hello(Role::Accepting, identity);
+                return Ok(hello.map_or(Progress::Failed, |hello| Progress::Proven(NodeId(self.opening[6]), hello)));
+            }
+        }
+        Ok(Progress::Waiting)
+    }
+
+    /// Is the opening one from a node that connects to us?
+    fn is_for(&self, identity: &Identity<'_>) -> bool {
+        let [version, from, to, spare] = [4, 5, 6, 7].map(|at| self.opening[at]);
+        let is_higher = from > identity.me.0 && usize::from(from) < identity.nodes;
+        self.opening[..4] == MAGIC && version == VERSION && is_higher && to == identity.me.0 && spare == 0
+    }
+
+    fn prove(&mut self, role: Role, identity: &Identity<'_>) {
+        let proof = self.mac(role, identity.token, identity.hello).finalize().into_bytes();
+        self.unsent.extend_from_slice(identity.hello);
+        self.unsent.extend_from_slice(&proof);
+    }
+
+    /// The hello received, if the proof that came with it is right.
+    fn proven_hello(&self, role: Role, identity: &Identity<'_>) -> Option<Hello> {
+        let (hello, proof) = self.received.split_first_chunk::<HELLO_BYTES>()?;
+        self.mac(role, identity.token, hello).verify_slice(proof).ok()?;
+        Some(*hello)
+    }
+
+    /// Everything a proof covers; all parts have fixed lengths, so no two conversations give the same bytes.
+    fn mac(&self, role: Role, token: &Token, hello: &Hello) -> Hmac<Sha256> {
+        let label: &[u8; 10] = match role {
+            Role::Connecting => b"connecting",
+            Role::Accepting => b"accepting ",
+        };
+        let mut mac = Hmac::<Sha256>::new_from_slice(token).expect("HMAC takes a key of any length");
+        for part in [&label[..], &self.opening, &self.challenge, hello] {
+            mac.update(part);
+        }
+        mac
+    }
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn nonce() -> Result<[u8; NONCE_BYTES], WireError> {
+    let mut nonce = [0; NONCE_BYTES];
+    getrandom::fill(&mut nonce).map_err(|_| WireError::NoRandomness)?;
+    Ok(nonce)
+}
