@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The memory may be shared by processes at different addresses: links are indices (plus one, so that zero memory
-//! is an empty table). Entries beyond the high-water mark have never been touched, so a large table costs only what
+//! is an empty table), and all fields are plain numbers, so that no bytes are invalid. Entries beyond the high-water mark have never been touched, so a large table costs only what
 //! was in use at once. One lock guards a table; under it an event costs a short chain and what it grants.
 
 use finespun_types::ProcessorId;
@@ -98,7 +98,8 @@ impl<'a> Table<'a> {
     /// note whom to wake. After an error nothing has changed.
     ///
     /// # Errors
-    /// [`Error::Misuse`] is the program's, [`Error::Full`] the table's size, [`Error::Impossible`] the runtime's.
+    /// [`Error::Misuse`] is the program's, [`Error::Full`] the table's size, [`Error::Impossible`] the runtime's (it is
+    /// found out where the processor waits in this table already; other tables are not asked).
     #[rustfmt::skip]
     pub fn on(&mut self, event: Event, out: &mut dyn FnMut(Grant)) -> Result<(), Error> {
         match event {

@@ -1,0 +1,340 @@
+//! A small world: a table, a few processors with their scripts, and what must hold between them.
+//!
+//! The world keeps its own account of who asked for what in which order, and judges every grant by it.
+
+use std::collections::BTreeMap;
+
+use finespun_sync::{Entry, Error, Event, Grant, Header, Table, Waiter};
+use finespun_types::ProcessorId;
+
+use crate::script::{Script, Step};
+
+/// A table's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Store {
+    header: Header,
+    buckets: Vec<u32>,
+    entries: Vec<Entry>,
+    waiters: Vec<Waiter>,
+}
+
+impl Store {
+    fn new(processors: usize) -> Self {
+        // One bucket, so that objects share a chain.
+        let entries = vec![Entry::default(); 4];
+        Self { header: Header::default(), buckets: vec![0], entries, waiters: vec![Waiter::default(); processors] }
+    }
+
+    pub fn on(&mut self, event: Event) -> Result<Vec<Grant>, Error> {
+        let mut grants = Vec::new();
+        self.table().on(event, &mut |grant| grants.push(grant))?;
+        Ok(grants)
+    }
+
+    pub fn table(&mut self) -> Table<'_> {
+        Table::new(&mut self.header, &mut self.buckets, &mut self.entries, &mut self.waiters)
+    }
+}
+
+/// A seeded bug: what a broken table would make of the event, given the memory before it; it may alter the memory
+/// after it and the grants.
+pub type Bug = fn(event: Event, before: &Store, after: &mut Store, grants: &mut Vec<Grant>);
+
+/// How events reach the managers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// The requester runs the table itself.
+    Direct,
+    /// As messages, in order from one processor to one object, each object at a manager of its own.
+    Messages,
+    /// As messages, and a waiter does not wait to hear that it is queued before it unlocks.
+    MessagesUnacknowledged,
+}
+
+/// What does not change in a world.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub scripts: Vec<Script>,
+    pub delivery: Delivery,
+    pub bug: Bug,
+}
+
+/// How far a processor is with a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Queueing {
+    No,
+    Asked,
+    Queued,
+    Signalled,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Processor {
+    /// The next step of its script.
+    at: usize,
+    /// The event whose grant it waits for, and how many steps to skip if a try fails.
+    waiting: Option<(Event, usize)>,
+    queueing: Queueing,
+    /// How often it arrived at, and left, each barrier.
+    rounds: BTreeMap<u64, (u32, u32)>,
+    /// The highest value seen of each flag.
+    seen: BTreeMap<u64, u64>,
+}
+
+/// Everything that can change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    store: Store,
+    processors: Vec<Processor>,
+    /// Events on their way, in order, by processor and object.
+    in_flight: BTreeMap<(usize, u64), Vec<Event>>,
+    /// Who asked, in order, and for which value (flags), by object.
+    lines: BTreeMap<u64, Vec<(ProcessorId, u32)>>,
+    /// Who is in the section of each mutex.
+    inside: BTreeMap<u64, ProcessorId>,
+    items: u32,
+}
+
+/// One thing that can happen next.
+#[derive(Clone, Copy, Debug)]
+pub enum Move {
+    /// A processor takes its next step.
+    Run(usize),
+    /// The first event on its way from a processor to an object arrives.
+    Deliver(usize, u64),
+}
+
+impl World {
+    pub fn new(setting: &Setting) -> Self {
+        let fresh =
+            Processor { at: 0, waiting: None, queueing: Queueing::No, rounds: BTreeMap::new(), seen: BTreeMap::new() };
+        Self {
+            store: Store::new(setting.scripts.len()),
+            processors: vec![fresh; setting.scripts.len()],
+            in_flight: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            inside: BTreeMap::new(),
+            items: 0,
+        }
+    }
+
+    /// Everything that can happen next.
+    pub fn moves(&self, setting: &Setting) -> Vec<Move> {
+        let runs = (0..self.processors.len()).filter(|p| self.can_run(setting, *p)).map(Move::Run);
+        let deliveries = self.in_flight.keys().map(|(p, object)| Move::Deliver(*p, *object));
+        runs.chain(deliveries).collect()
+    }
+
+    fn can_run(&self, setting: &Setting, p: usize) -> bool {
+        let processor = &self.processors[p];
+        let free = processor.waiting.is_none() && processor.queueing != Queueing::Asked;
+        free && match setting.scripts[p].steps.get(processor.at) {
+            Some(Step::AwaitSignal) => processor.queueing == Queueing::Signalled,
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// What must hold when nothing more can happen.
+    pub fn check_end(&mut self, setting: &Setting) -> Result<(), String> {
+        for (p, processor) in self.processors.iter().enumerate() {
+            let script = &setting.scripts[p].steps;
+            if processor.waiting.is_some() || processor.at < script.len() {
+                return Err(format!("p{p} waits for ever, at step {} of {}", processor.at, script.len()));
+            }
+        }
+        match self.store.table().in_use() {
+            0 => Ok(()),
+            left => Err(format!("{left} entries in use, and nobody uses them")),
+        }
+    }
+
+    /// Lets `next` happen.
+    pub fn step(&mut self, setting: &Setting, next: Move) -> Result<(), String> {
+        match next {
+            Move::Run(p) => self.run(setting, p),
+            Move::Deliver(p, object) => {
+                let queue = self.in_flight.get_mut(&(p, object)).expect("it is in flight");
+                let event = queue.remove(0);
+                if queue.is_empty() {
+                    self.in_flight.remove(&(p, object));
+                }
+                self.deliver(setting, p, event)
+            }
+        }
+    }
+
+    fn run(&mut self, setting: &Setting, p: usize) -> Result<(), String> {
+        let step = setting.scripts[p].steps[self.processors[p].at];
+        let who = setting.scripts[p].who;
+        self.processors[p].at += 1;
+        match step {
+            Step::Do(event) => self.present(setting, p, event, 0),
+            Step::Try(event, skip) => self.present(setting, p, event, skip),
+            Step::AwaitSignal => {
+                self.processors[p].queueing = Queueing::No;
+                Ok(())
+            }
+            Step::SkipIfItem(skip) => {
+                self.processors[p].at += if self.items > 0 { skip } else { 0 };
+                Ok(())
+            }
+            Step::Back(steps) => {
+                self.processors[p].at -= steps + 1;
+                Ok(())
+            }
+            Step::Put(mutex) => {
+                self.items += 1;
+                self.assert_inside(mutex, who)
+            }
+            Step::Take(mutex) => {
+                self.items = self.items.checked_sub(1).ok_or("an item was taken twice")?;
+                self.assert_inside(mutex, who)
+            }
+        }
+    }
+
+    fn present(&mut self, setting: &Setting, p: usize, event: Event, skip: usize) -> Result<(), String> {
+        let processor = &mut self.processors[p];
+        match event {
+            Event::Arrive { barrier, .. } => {
+                processor.rounds.entry(barrier).or_default().0 += 1;
+                processor.waiting = Some((event, skip));
+            }
+            Event::Lock { .. } | Event::TryLock { .. } | Event::WaitFlag { .. } | Event::ReadFlag { .. } => {
+                processor.waiting = Some((event, skip));
+            }
+            Event::Enqueue { .. } => {
+                processor.queueing = match setting.delivery {
+                    Delivery::Direct | Delivery::Messages => Queueing::Asked,
+                    Delivery::MessagesUnacknowledged => Queueing::Queued,
+                };
+            }
+            Event::Unlock { mutex, who } => {
+                self.assert_inside(mutex, who)?;
+                self.inside.remove(&mutex);
+            }
+            Event::SetFlag { .. } | Event::ResetFlag { .. } | Event::Signal { .. } | Event::Broadcast { .. } => {}
+        }
+        match setting.delivery {
+            Delivery::Direct => self.deliver(setting, p, event),
+            Delivery::Messages | Delivery::MessagesUnacknowledged => {
+                self.in_flight.entry((p, event.object())).or_default().push(event);
+                Ok(())
+            }
+        }
+    }
+
+    fn deliver(&mut self, setting: &Setting, p: usize, event: Event) -> Result<(), String> {
+        let line = self.lines.entry(event.object()).or_default();
+        match event {
+            Event::Lock { who, .. } | Event::Arrive { who, .. } | Event::Enqueue { who, .. } => line.push((who, 0)),
+            Event::WaitFlag { who, value, .. } => line.push((who, value)),
+            Event::ResetFlag { flag } => self.processors.iter_mut().for_each(|p| p.seen.retain(|f, _| *f != flag)),
+            Event::TryLock { .. } | Event::Unlock { .. } | Event::SetFlag { .. } => {}
+            Event::ReadFlag { .. } | Event::Signal { .. } | Event::Broadcast { .. } => {}
+        }
+        let before = self.store.clone();
+        let mut grants = self.store.on(event).map_err(|error| format!("{event:?}: {error}"))?;
+        (setting.bug)(event, &before, &mut self.store, &mut grants);
+        if self.processors[p].queueing == Queueing::Asked {
+            self.processors[p].queueing = Queueing::Queued;
+        }
+        for grant in grants {
+            self.grant(setting, event.object(), grant)?;
+        }
+        self.lines.retain(|_, line| !line.is_empty());
+        Ok(())
+    }
+
+    fn grant(&mut self, setting: &Setting, object: u64, Grant { who, value }: Grant) -> Result<(), String> {
+        let p = who.0 as usize;
+        let Some((event, skip)) = self.processors[p].waiting.take() else {
+            if self.processors[p].queueing != Queueing::Queued {
+                return Err(format!("p{p} was granted something and waits for nothing"));
+            }
+            self.processors[p].queueing = Queueing::Signalled;
+            return self.leave_line(object, who, value);
+        };
+        if event.object() != object {
+            return Err(format!("p{p} waits for another object"));
+        }
+        match event {
+            Event::Lock { mutex, .. } => {
+                self.leave_line(object, who, value)?;
+                self.enter(mutex, who)
+            }
+            Event::TryLock { mutex, .. } if value == 1 => self.enter(mutex, who),
+            Event::TryLock { .. } => {
+                self.processors[p].at += skip;
+                Ok(())
+            }
+            Event::Arrive { .. } => {
+                self.leave_line(object, who, value)?;
+                self.leave_barrier(setting, object, p)
+            }
+            Event::WaitFlag { value: until, .. } if value < until.into() => {
+                Err(format!("p{p} waits for {until} and was granted {value}"))
+            }
+            Event::WaitFlag { .. } => {
+                self.leave_line(object, who, value)?;
+                self.see(object, p, value)
+            }
+            Event::ReadFlag { .. } => self.see(object, p, value),
+            Event::Unlock { .. } | Event::Enqueue { .. } | Event::Signal { .. } | Event::Broadcast { .. } => Ok(()),
+            Event::SetFlag { .. } | Event::ResetFlag { .. } => Ok(()),
+        }
+    }
+
+    /// First come, first served: nobody is granted before one who asked earlier and could have been granted too.
+    fn leave_line(&mut self, object: u64, who: ProcessorId, value: u64) -> Result<(), String> {
+        let line = self.lines.get_mut(&object).ok_or("nobody is in line")?;
+        match line.iter().position(|(_, until)| u64::from(*until) <= value) {
+            Some(first) if line[first].0 == who => {
+                line.remove(first);
+                Ok(())
+            }
+            Some(_) | None => Err(format!("{who:?} was granted out of turn: {line:?}")),
+        }
+    }
+
+    fn enter(&mut self, mutex: u64, who: ProcessorId) -> Result<(), String> {
+        match self.inside.insert(mutex, who) {
+            None => Ok(()),
+            Some(other) => Err(format!("{who:?} and {other:?} are both inside")),
+        }
+    }
+
+    fn assert_inside(&self, mutex: u64, who: ProcessorId) -> Result<(), String> {
+        match self.inside.get(&mutex) {
+            Some(inside) if *inside == who => Ok(()),
+            Some(_) | None => Err(format!("{who:?} is not inside")),
+        }
+    }
+
+    /// Rounds never mix: who leaves a round leaves after everybody has arrived for it.
+    fn leave_barrier(&mut self, setting: &Setting, barrier: u64, p: usize) -> Result<(), String> {
+        let rounds = self.processors[p].rounds.entry(barrier).or_default();
+        rounds.1 += 1;
+        let round = rounds.1;
+        for (other, script) in setting.scripts.iter().enumerate() {
+            let takes_part = script
+                .steps
+                .iter()
+                .any(|step| matches!(step, Step::Do(Event::Arrive { barrier: b, .. }) if *b == barrier));
+            let arrived = self.processors[other].rounds.get(&barrier).map_or(0, |rounds| rounds.0);
+            if takes_part && arrived < round {
+                return Err(format!("p{p} left round {round} before p{other} arrived for it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A flag only grows.
+    fn see(&mut self, flag: u64, p: usize, value: u64) -> Result<(), String> {
+        match self.processors[p].seen.insert(flag, value) {
+            Some(before) if before > value => Err(format!("p{p} saw the flag fall from {before} to {value}")),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
