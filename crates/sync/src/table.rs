@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The memory may be shared by processes at different addresses: links are indices (plus one, so that zero memory
-//! is an empty table), and all fields are plain numbers, so that no bytes are invalid. Entries beyond the high-water mark have never been touched, so a large table costs only what
-//! was in use at once. One lock guards a table; under it an event costs a short chain and what it grants.
+//! is an empty table), and all fields are plain numbers, so that no bytes are invalid. Entries beyond the high-water
+//! mark have never been touched: a large table costs only what was in use at once. One lock guards a table; under it
+//! an event costs a short chain and what it grants.
 
 use finespun_types::ProcessorId;
 

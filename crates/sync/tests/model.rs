@@ -232,14 +232,11 @@ fn random_run(seed: u64, events: u32, objects: u32, buckets: usize, capacity: us
     let mut random = Random(seed);
     let mut run = Run::new(buckets, capacity);
     for i in 0..events {
-        let idle: Vec<u32> = (0..PROCESSORS).filter(|who| !run.waiting[*who as usize]).collect();
-        let pick = match idle.len() {
-            // Nearly all wait: end it all, and begin anew.
-            0..2 => {
-                run.release_all();
-                continue;
-            }
-            count => idle[random.below(count as u32) as usize],
+        let start = random.below(PROCESSORS);
+        let mut idle = (start..PROCESSORS).chain(0..start).filter(|who| !run.waiting[*who as usize]);
+        let (Some(pick), Some(_)) = (idle.next(), idle.next()) else {
+            run.release_all(); // nearly all wait: begin anew
+            continue;
         };
         let event = random.event(ProcessorId(pick), objects, &run.model);
         run.present(event, &format!("seed {seed}, event {i}"));
