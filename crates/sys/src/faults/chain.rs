@@ -1,0 +1,222 @@
+//! The actions that the program has for SIGSEGV and SIGBUS while ours stands in front of them.
+//!
+//! What the program would have got from the kernel it gets from [`deliver`]: the default action ends the process
+//! with the right signal, a handler runs with the mask and flags it asked for. Differences: it runs on the alternate
+//! stack if the thread has one, even without SA_ONSTACK, and SA_RESTART is as if set.
+
+use crate::check;
+use crate::lock::WordLock;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::io;
+
+/// The signals that faults raise.
+const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// `extern "C" fn` with SA_SIGINFO.
+pub(super) type InfoHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
+type PlainHandler = extern "C" fn(libc::c_int);
+
+#[cfg(target_env = "gnu")]
+unsafe extern "C" {
+    /// The C library's own sigaction. Our C API may define `sigaction` itself, to keep our handler in front, and that
+    /// must not end up here.
+    #[link_name = "__sigaction"]
+    fn real_sigaction(signal: libc::c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> libc::c_int;
+}
+#[cfg(not(target_env = "gnu"))]
+use libc::sigaction as real_sigaction;
+
+/// The program's actions, one for each of [`SIGNALS`].
+struct Actions {
+    /// Held for a few loads and stores, with every signal blocked, and nothing can fault while it is held: so a
+    /// handler that wants it waits for another thread at most, never for the one it interrupted.
+    lock: WordLock,
+    in_front: UnsafeCell<bool>,
+    of_program: [UnsafeCell<Option<libc::sigaction>>; 2],
+}
+
+// SAFETY: the cells are read and written only by the holder of `lock`: `with` is the one way to them.
+unsafe impl Sync for Actions {}
+
+static ACTIONS: Actions = Actions {
+    lock: WordLock::new(),
+    in_front: UnsafeCell::new(false),
+    of_program: [const { UnsafeCell::new(None) }; 2],
+};
+
+/// What is known under the lock.
+struct Known<'a> {
+    in_front: &'a mut bool,
+    of_program: &'a mut Option<libc::sigaction>,
+}
+
+impl Actions {
+    /// Runs `action` on what is known of SIGNALS[index], alone and uninterrupted.
+    fn with<T>(&self, index: usize, action: impl FnOnce(Known<'_>) -> T) -> T {
+        let _blocked = crate::process::SignalsBlocked::new();
+        let _guard = self.lock.guard();
+        // SAFETY: the guard makes these the only references; they end with `action`, before it is dropped.
+        let (in_front, of_program) = unsafe { (&mut *self.in_front.get(), &mut *self.of_program[index].get()) };
+        action(Known { in_front, of_program })
+    }
+}
+
+fn index_of(signal: libc::c_int) -> Option<usize> {
+    SIGNALS.iter().position(|&known| known == signal)
+}
+
+/// Installs `handler` for both signals and keeps what was there.
+pub(super) fn put_in_front(handler: InfoHandler) -> io::Result<()> {
+    for (index, signal) in SIGNALS.into_iter().enumerate() {
+        let mut ours = default_action();
+        ours.sa_sigaction = handler as usize;
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        // SAFETY: `sa_mask` is a valid set to fill.
+        unsafe { libc::sigfillset(&raw mut ours.sa_mask) };
+        ACTIONS.with(index, |known| {
+            let mut before = default_action();
+            // SAFETY: both point to valid actions; `handler` is an InfoHandler as SA_SIGINFO says, and lives for ever.
+            check(unsafe { real_sigaction(signal, &raw const ours, &raw mut before) })?;
+            *known.of_program = Some(before);
+            *known.in_front = true;
+            Ok::<(), io::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Puts the program's actions back wherever `handler` still is the action.
+pub(super) fn step_back(handler: InfoHandler) -> io::Result<()> {
+    for (index, signal) in SIGNALS.into_iter().enumerate() {
+        ACTIONS.with(index, |known| {
+            *known.in_front = false;
+            let Some(before) = known.of_program.take() else { return Ok(()) };
+            let mut now = default_action();
+            // SAFETY: null asks for the current action only, which goes to `now`.
+            check(unsafe { real_sigaction(signal, std::ptr::null(), &raw mut now) })?;
+            if now.sa_sigaction == handler as usize {
+                // SAFETY: `before` is an action that the kernel gave us or the program would have given it.
+                check(unsafe { real_sigaction(signal, &raw const before, std::ptr::null_mut()) })?;
+            }
+            Ok::<(), io::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// `sigaction` for the program: what the C API's `sigaction` and `signal` call. Ours stays in front for SIGSEGV and
+/// SIGBUS while installed; any other signal goes straight to the C library. Returns 0, or -1 with `errno` set.
+///
+/// # Safety
+/// As for `sigaction(2)`: `new` and `old` are null or point to an action to read, to write.
+pub unsafe fn set_user_action(
+    signal: libc::c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> libc::c_int {
+    // SAFETY: by contract null or readable. Read before the lock is taken, as it could lie in the shared space.
+    let new_action = unsafe { new.as_ref() }.copied();
+    let replaced = index_of(signal).and_then(|index| {
+        ACTIONS.with(index, |known| {
+            let before = known.of_program.filter(|_| *known.in_front)?;
+            *known.of_program = new_action.or(Some(before));
+            Some(before)
+        })
+    });
+    match replaced {
+        Some(before) if !old.is_null() => {
+            // SAFETY: by contract writable.
+            unsafe { old.write(before) };
+            0
+        }
+        Some(_) => 0,
+        // SAFETY: the caller's own arguments, under the caller's promise.
+        None => unsafe { real_sigaction(signal, new, old) },
+    }
+}
+
+/// Does for the program what the kernel would have done with this signal.
+///
+/// # Safety
+/// The arguments are those of the running handler of this signal.
+pub(super) unsafe fn deliver(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: by contract the kernel's siginfo.
+    let sent_by_a_process = unsafe { (*info).si_code } <= 0;
+    let Some(action) = take_action(signal) else { return die(signal, sent_by_a_process) };
+    match action.sa_sigaction {
+        libc::SIG_IGN if sent_by_a_process => {}
+        // A fault cannot be ignored: the instruction would fault for ever, so the kernel kills too.
+        libc::SIG_DFL | libc::SIG_IGN => die(signal, sent_by_a_process),
+        handler => {
+            // SAFETY: by contract a ucontext_t.
+            unsafe { block_as_asked(signal, &action, context) };
+            if action.sa_flags & libc::SA_SIGINFO != 0 {
+                // SAFETY: the program declared its handler to have three arguments.
+                let handler: InfoHandler = unsafe { std::mem::transmute(handler) };
+                handler(signal, info, context);
+            } else {
+                // SAFETY: the program declared its handler to have one argument.
+                let handler: PlainHandler = unsafe { std::mem::transmute(handler) };
+                handler(signal);
+            }
+        }
+    }
+}
+
+/// The program's action, which is spent by this if it is a handler for one signal only (SA_RESETHAND).
+fn take_action(signal: libc::c_int) -> Option<libc::sigaction> {
+    ACTIONS.with(index_of(signal)?, |known| {
+        let action = *known.of_program;
+        if action.is_some_and(|action| action.sa_flags & libc::SA_RESETHAND != 0 && is_handler(&action)) {
+            *known.of_program = Some(default_action());
+        }
+        action
+    })
+}
+
+fn is_handler(action: &libc::sigaction) -> bool {
+    action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
+}
+
+/// Ends the process by the default action: a fault by happening again when we return, a sent signal by being sent
+/// again (it is blocked until we return).
+fn die(signal: libc::c_int, sent_by_a_process: bool) {
+    let action = default_action();
+    // SAFETY: a valid action; null asks for nothing back.
+    unsafe { real_sigaction(signal, &raw const action, std::ptr::null_mut()) };
+    if sent_by_a_process {
+        // SAFETY: numbers only; the thread is ourselves.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
+    }
+}
+
+/// While a handler runs, the kernel blocks what was blocked, what its action names, and the signal itself unless
+/// SA_NODEFER. When we return, the kernel restores the mask of the context.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler with SA_SIGINFO.
+unsafe fn block_as_asked(signal: libc::c_int, action: &libc::sigaction, context: *mut c_void) {
+    let itself = if action.sa_flags & libc::SA_NODEFER != 0 { 0 } else { 1_u64 << (signal - 1) };
+    // SAFETY: by contract a ucontext_t. The kernel's mask is one word of 64 bits, the first of the C library's type,
+    // and only that much is there in a context that the kernel made.
+    let interrupted = unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<u64>().read() };
+    // SAFETY: the first word of a sigset_t of the C library, which has 16.
+    let asked = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
+    let mask = interrupted | asked | itself;
+    // SAFETY: `mask` is the 8 bytes that the kernel is told to read.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const mask,
+            std::ptr::null_mut::<u64>(),
+            size_of::<u64>(),
+        )
+    };
+}
+
+fn default_action() -> libc::sigaction {
+    // SAFETY: a struct of integers and an optional function pointer: zeros are SIG_DFL, no flags, nothing blocked.
+    unsafe { std::mem::zeroed() }
+}

@@ -1,0 +1,193 @@
+//! Memory that several processes map: memfds, and mappings that unmap themselves.
+
+use crate::{PAGE_BYTES, check};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// Creates memory of a fixed size that lives as long as some process holds its descriptor or maps it.
+///
+/// Sparse: a page takes memory once it is touched. Reads as zeros. The size is sealed, so that no process can make
+/// another's mapping end in the middle. Closed on exec until [`set_inheritable`] says otherwise. `name` shows in
+/// `/proc/PID/maps` as `memfd:name`.
+pub fn create(name: &CStr, bytes: usize) -> io::Result<OwnedFd> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // MFD_NOEXEC_SEAL since Linux 6.3: without it newer kernels log a warning about the program.
+    let made = memfd(name, flags | libc::MFD_NOEXEC_SEAL).or_else(|_| memfd(name, flags))?;
+    let size = libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    // SAFETY: `made` is an open descriptor; the call takes no pointer.
+    check(unsafe { libc::ftruncate(made.as_raw_fd(), size) })?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: as above; F_ADD_SEALS takes an int.
+    check(unsafe { libc::fcntl(made.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(made)
+}
+
+fn memfd(name: &CStr, flags: libc::c_uint) -> io::Result<OwnedFd> {
+    // SAFETY: `name` is a C string that outlives the call.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
+    // SAFETY: memfd_create returned it just now: open, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Says whether programs started by exec keep the descriptor.
+pub fn set_inheritable(fd: BorrowedFd<'_>, inheritable: bool) -> io::Result<()> {
+    let flags = if inheritable { 0 } else { libc::FD_CLOEXEC };
+    // SAFETY: the descriptor is open while it is borrowed; F_SETFD takes an int.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags) }).map(drop)
+}
+
+/// A mapping this process owns: unmapped on drop. Whoever makes pointers or references into it answers for their
+/// lifetime and for data races; the type only keeps the addresses alive.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a Mapping is an address range. Its methods hand out raw pointers and lengths only, and mapped memory
+// belongs to the process, not to a thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send; no method changes anything through a shared reference.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `bytes` of a file, readable and writable, shared, wherever the kernel likes.
+    pub fn shared(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+        Self::map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd())
+    }
+
+    /// The same at an address that must be free: `EEXIST` if anything is mapped in the range.
+    pub fn shared_at(fd: BorrowedFd<'_>, address: usize, bytes: usize) -> io::Result<Self> {
+        Self::map(Some(address), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd())
+    }
+
+    /// Keeps an address range for later: no access, no memory. `EEXIST` if anything is mapped in it.
+    /// [`crate::view::View::in_reservation`] puts a view there.
+    pub fn reserve(address: usize, bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Self::map(Some(address), bytes, libc::PROT_NONE, flags, -1)
+    }
+
+    /// Anonymous memory without access, wherever the kernel likes.
+    pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Self::map(None, bytes, libc::PROT_NONE, flags, -1)
+    }
+
+    /// As [`Mapping::shared_at`], with other rights.
+    pub(crate) fn shared_with(fd: BorrowedFd<'_>, address: usize, bytes: usize, prot: i32) -> io::Result<Self> {
+        Self::map(Some(address), bytes, prot, libc::MAP_SHARED, fd.as_raw_fd())
+    }
+
+    /// Replaces the whole of this mapping by a shared one of `fd`, with no moment at which the range is free.
+    pub(crate) fn replace(self, fd: BorrowedFd<'_>, prot: i32) -> io::Result<Self> {
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        // SAFETY: MAP_FIXED replaces exactly the range that `self` owns, and `self` was given up by its owner.
+        let start = unsafe { libc::mmap(self.as_ptr().cast(), self.bytes, prot, flags, fd.as_raw_fd(), 0) };
+        // On failure `self` is dropped here and unmaps what is left of the range.
+        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(self) }
+    }
+
+    fn map(at: Option<usize>, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Result<Self> {
+        let fixed = if at.is_some() { libc::MAP_FIXED_NOREPLACE } else { 0 };
+        let hint = std::ptr::without_provenance_mut(at.unwrap_or(0));
+        // SAFETY: without MAP_FIXED (NOREPLACE fails instead) mmap never touches an existing mapping.
+        let start = unsafe { libc::mmap(hint, bytes, prot, flags | fixed, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let mapping = Self { start, bytes };
+        // Kernels before 4.17 take NOREPLACE for a hint. Dropping `mapping` gives the wrong place back.
+        if at.is_some_and(|at| at != mapping.address()) {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        Ok(mapping)
+    }
+
+    /// The first byte.
+    #[must_use]
+    pub const fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The address of the first byte.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.start.as_ptr().addr()
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The length in whole pages.
+    #[must_use]
+    pub const fn pages(&self) -> usize {
+        self.bytes / PAGE_BYTES
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range came from mmap in `map` and this is its only owner. A failure (the process's limit of
+        // mappings, when the range has to be cut out of a merged one) only leaks addresses.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn two_mappings_of_a_memfd_show_each_others_writes() {
+        let fd = create(c"test", 3 * PAGE_BYTES).unwrap();
+        let one = Mapping::shared(fd.as_fd(), 3 * PAGE_BYTES).unwrap();
+        let two = Mapping::shared_at(fd.as_fd(), 0x2345_0000_0000, 3 * PAGE_BYTES).unwrap();
+        assert_eq!(two.address(), 0x2345_0000_0000);
+        // SAFETY: both are mapped read-write for 3 pages, and no other thread knows of them.
+        unsafe {
+            one.as_ptr().add(5000).write(7);
+            assert_eq!(two.as_ptr().add(5000).read(), 7);
+        }
+    }
+
+    #[test]
+    fn a_fixed_address_that_is_taken_is_refused() {
+        let taken = Mapping::reserve(0x2346_0000_0000, 2 * PAGE_BYTES).unwrap();
+        let error = Mapping::reserve(taken.address() + PAGE_BYTES, PAGE_BYTES).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EEXIST));
+        drop(taken);
+        Mapping::reserve(0x2346_0000_0000, 2 * PAGE_BYTES).unwrap();
+    }
+
+    #[test]
+    fn the_size_of_a_memfd_is_sealed() {
+        let fd = create(c"test", PAGE_BYTES).unwrap();
+        for bytes in [0, 2 * PAGE_BYTES] {
+            // SAFETY: the descriptor is open; no pointer is passed.
+            let result = unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) };
+            assert_eq!(result, -1);
+        }
+    }
+
+    #[test]
+    fn descriptors_are_inherited_on_demand_only() {
+        let fd = create(c"test", PAGE_BYTES).unwrap();
+        let flags = || {
+            // SAFETY: the descriptor is open; F_GETFD takes no argument.
+            unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFD) }
+        };
+        assert_eq!(flags(), libc::FD_CLOEXEC);
+        set_inheritable(fd.as_fd(), true).unwrap();
+        assert_eq!(flags(), 0);
+        set_inheritable(fd.as_fd(), false).unwrap();
+        assert_eq!(flags(), libc::FD_CLOEXEC);
+    }
+}

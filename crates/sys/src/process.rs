@@ -1,0 +1,252 @@
+//! What a process can find out about itself.
+
+use crate::memory::Mapping;
+use crate::{PAGE_BYTES, check};
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// True if no other thread exists now. Before one relies on it: only this thread could start another.
+pub fn is_single_threaded() -> io::Result<bool> {
+    Ok(std::fs::read_dir("/proc/self/task")?.take(2).count() == 1)
+}
+
+/// The number of processors this thread may run on.
+pub fn cpus() -> io::Result<usize> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: `set` is as large as the kernel is told.
+    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) })?;
+    // SAFETY: zeros and what the kernel wrote are both valid sets.
+    let count = unsafe { libc::CPU_COUNT(set.assume_init_ref()) };
+    Ok(usize::try_from(count).unwrap_or(1).max(1))
+}
+
+/// Blocks all signals of this thread until dropped; then the mask is as before.
+///
+/// The thread must not touch a view meanwhile: a fault whose signal is blocked kills the process. May be used in the
+/// fault handler.
+#[derive(Debug)]
+pub struct SignalsBlocked {
+    before: libc::sigset_t,
+    /// The mask belongs to the thread: not Send.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl SignalsBlocked {
+    /// Blocks them.
+    #[must_use = "the signals are let in again when this is dropped"]
+    pub fn new() -> Self {
+        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::zeroed());
+        // SAFETY: both are valid to write to. Neither call can fail: SIG_BLOCK is a valid way.
+        let before = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+            before.assume_init()
+        };
+        Self { before, _thread: std::marker::PhantomData }
+    }
+}
+
+impl Default for SignalsBlocked {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: `before` is the mask that `new` got from the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Tells the process that made it from its children by fork, which have a copy of everything but not of what the
+/// kernel ties to an address space. One load; may be asked in the fault handler.
+#[derive(Debug)]
+pub struct ForkMark(Mapping);
+
+impl ForkMark {
+    /// Marks this process.
+    pub fn new() -> io::Result<Self> {
+        let page = Mapping::anonymous(PAGE_BYTES)?;
+        // SAFETY: all of our own mapping, which nobody else knows.
+        check(unsafe { libc::mprotect(page.as_ptr().cast(), PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE) })?;
+        // SAFETY: as above; private anonymous memory, as this advice wants.
+        check(unsafe { libc::madvise(page.as_ptr().cast(), PAGE_BYTES, libc::MADV_WIPEONFORK) })?;
+        let mark = Self(page);
+        mark.word().store(1, Ordering::Relaxed);
+        Ok(mark)
+    }
+
+    /// True in the process that made the mark, false in a child of fork.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.word().load(Ordering::Relaxed) == 1
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: the page is readable and writable as long as `self`, aligned, and used only through this.
+        unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast()) }
+    }
+}
+
+/// The main program of this process as loaded: where it is and which build it is.
+///
+/// A function of the program has the same offset in every process that runs the same build, wherever address-space
+/// randomisation put it. Functions of shared libraries have none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The addresses of the program's image.
+    pub image: Range<usize>,
+    /// The linker's build id in hexadecimal; without one, a hash of the program's file, with `file-` before it.
+    pub build_id: String,
+}
+
+impl Program {
+    /// Looks at the running program.
+    pub fn of_this_process() -> io::Result<Self> {
+        let mut found = Found { start: usize::MAX, end: 0, build_id: None };
+        // SAFETY: `on_image` gets `found`, which outlives the call, and is called by this thread only.
+        unsafe { libc::dl_iterate_phdr(Some(on_image), (&raw mut found).cast()) };
+        let build_id = match found.build_id {
+            Some(id) => id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            None => format!("file-{:016x}", fnv1a(&std::fs::read("/proc/self/exe")?)),
+        };
+        Ok(Self { image: found.start..found.end, build_id })
+    }
+
+    /// An address of the program as an offset that means the same in every process of this build.
+    #[must_use]
+    pub fn offset_of(&self, address: usize) -> Option<u64> {
+        self.image.contains(&address).then(|| (address - self.image.start) as u64)
+    }
+
+    /// The address of an offset in this process.
+    #[must_use]
+    pub fn address_of(&self, offset: u64) -> Option<usize> {
+        let address = self.image.start.checked_add(usize::try_from(offset).ok()?)?;
+        self.image.contains(&address).then_some(address)
+    }
+}
+
+struct Found {
+    start: usize,
+    end: usize,
+    build_id: Option<Vec<u8>>,
+}
+
+/// Called for each loaded image; the first is the main program, and the 1 ends the round.
+unsafe extern "C" fn on_image(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the dynamic linker passes a filled entry, and the pointer that `of_this_process` gave it.
+    let (info, found) = unsafe { (&*info, &mut *data.cast::<Found>()) };
+    // SAFETY: the entry says how many headers there are; they are mapped as long as the program.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    for header in headers {
+        let start = (info.dlpi_addr + header.p_vaddr) as usize;
+        if header.p_type == libc::PT_LOAD {
+            found.start = found.start.min(start);
+            found.end = found.end.max(start + header.p_memsz as usize);
+        } else if header.p_type == libc::PT_NOTE && found.build_id.is_none() {
+            // SAFETY: the notes of a program are part of its loaded image, read-only.
+            let notes = unsafe {
+                std::slice::from_raw_parts(std::ptr::with_exposed_provenance(start), header.p_memsz as usize)
+            };
+            found.build_id = build_id_in(notes);
+        }
+    }
+    1
+}
+
+/// The build id in a segment of notes: entries of (name length, contents length, type), name, contents, each padded
+/// to four bytes.
+fn build_id_in(notes: &[u8]) -> Option<Vec<u8>> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    let mut rest = notes;
+    loop {
+        let word = |at: usize| Some(u32::from_ne_bytes(rest.get(at..at + 4)?.try_into().ok()?));
+        let (name, contents, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let contents_at = 12 + name.next_multiple_of(4);
+        let bytes = rest.get(contents_at..contents_at + contents)?;
+        if kind == NT_GNU_BUILD_ID && rest.get(12..12 + name)? == b"GNU\0" {
+            return Some(bytes.to_vec());
+        }
+        rest = rest.get(contents_at + contents.next_multiple_of(4)..)?;
+    }
+}
+
+/// Fowler, Noll and Vo's hash, 64 bits: tells builds apart, and is no protection against anybody.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_of_the_program_has_an_offset_that_leads_back_to_it() {
+        let program = Program::of_this_process().unwrap();
+        let address = fnv1a as *const () as usize;
+        let offset = program.offset_of(address).unwrap();
+        assert_eq!(program.address_of(offset), Some(address));
+        assert_eq!(program.offset_of(libc::getppid as *const () as usize), None);
+        assert_eq!(program.address_of(u64::MAX), None);
+    }
+
+    #[test]
+    fn the_build_id_is_found_and_stays_the_same() {
+        let program = Program::of_this_process().unwrap();
+        assert!(program.build_id.len() >= 16);
+        assert_eq!(program, Program::of_this_process().unwrap());
+    }
+
+    #[test]
+    fn the_build_id_is_read_behind_other_notes() {
+        let mut notes = Vec::new();
+        for (kind, contents) in [(1_u32, &b"abcde"[..]), (3, &b"\x01\x02\x03"[..])] {
+            for word in [4, contents.len() as u32, kind] {
+                notes.extend(word.to_ne_bytes());
+            }
+            notes.extend(b"GNU\0");
+            notes.extend(contents);
+            notes.resize(notes.len().next_multiple_of(4), 0);
+        }
+        assert_eq!(build_id_in(&notes), Some(vec![1, 2, 3]));
+        assert_eq!(build_id_in(&notes[..20]), None);
+        assert_eq!(build_id_in(&[]), None);
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        // Test vectors of the FNV page: the empty string and "a".
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+    }
+
+    #[test]
+    fn blocked_signals_wait_until_the_guard_is_dropped() {
+        fn is_blocked(signal: c_int) -> bool {
+            let mut mask = MaybeUninit::zeroed();
+            // SAFETY: null changes nothing; `mask` is valid to write to.
+            unsafe {
+                libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
+                libc::sigismember(mask.as_ptr(), signal) == 1
+            }
+        }
+        assert!(!is_blocked(libc::SIGUSR1));
+        let blocked = SignalsBlocked::new();
+        assert!(is_blocked(libc::SIGUSR1) && is_blocked(libc::SIGSEGV));
+        drop(blocked);
+        assert!(!is_blocked(libc::SIGUSR1));
+    }
+
+    #[test]
+    fn a_second_thread_is_noticed() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(!is_single_threaded().unwrap()));
+        });
+        assert!(cpus().unwrap() >= 1);
+    }
+}

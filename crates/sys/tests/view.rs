@@ -1,0 +1,346 @@
+//! Rights of a view against real loads and stores, the same tests under both mechanisms.
+
+mod common;
+
+use common::{BASE, Random, Rig, Rights, in_own_process, is_offered, rig};
+use finespun_sys::PAGE_BYTES;
+use finespun_sys::memory::{self, Mapping};
+use finespun_sys::view::{Mechanism, Remote, View};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Makes a test of this name for each mechanism out of one body, each in a process of its own.
+macro_rules! under_both_mechanisms {
+    ($($body:ident)*) => {
+        mod uffd { $(#[test] fn $body() { super::start(concat!("uffd::", stringify!($body)), super::Mechanism::Uffd, super::$body) })* }
+        mod mprotect { $(#[test] fn $body() { super::start(concat!("mprotect::", stringify!($body)), super::Mechanism::Mprotect, super::$body) })* }
+    };
+}
+
+under_both_mechanisms! {
+    faults_open_pages_and_protection_and_invalidation_close_them
+    the_first_touch_of_a_page_that_has_no_memory_yet_faults
+    writes_of_the_engine_are_seen_at_once_on_open_pages_and_after_the_fault_on_closed_ones
+    calls_that_change_nothing_are_harmless
+    a_random_sequence_of_changes_agrees_with_the_books
+    threads_that_store_while_rights_come_and_go_lose_nothing
+    a_child_of_fork_faults_instead_of_reading_stale_bytes
+    an_unprivileged_user_has_the_same_rights
+    a_view_takes_the_place_of_a_reservation
+    memory_locked_by_the_program_can_still_be_invalidated
+}
+
+fn start(test: &str, mechanism: Mechanism, body: fn(Mechanism)) {
+    in_own_process(test, || {
+        if is_offered(mechanism) {
+            body(mechanism);
+        }
+    });
+}
+
+fn faults_open_pages_and_protection_and_invalidation_close_them(mechanism: Mechanism) {
+    let rig = rig(mechanism, 8);
+    assert_eq!(rig.view.mechanism(), mechanism);
+    rig.frame_store(3, 9, 42);
+
+    assert_eq!(rig.load(3, 9), 42);
+    assert_eq!((rig.faults(), rig.seen(3)), ((1, 0), Rights::Read));
+    rig.store(3, 9, 43);
+    assert_eq!((rig.faults(), rig.seen(3)), ((1, 1), Rights::Write));
+    rig.store(3, 10, 44);
+    assert_eq!(rig.load(3, 10), 44);
+    assert_eq!(rig.faults(), (1, 1));
+    assert_eq!(rig.frame_load(3, 9), 43);
+
+    rig.book(3, Rights::Read);
+    rig.view.protect(3..4).unwrap();
+    assert_eq!(rig.load(3, 9), 43);
+    assert_eq!(rig.faults(), (1, 1));
+    rig.store(3, 9, 45);
+    assert_eq!(rig.faults(), (1, 2));
+
+    rig.book(3, Rights::None);
+    rig.view.invalidate(3..4).unwrap();
+    assert_eq!(rig.seen(3), Rights::None);
+    rig.store(3, 9, 46);
+    assert_eq!((rig.faults(), rig.seen(3)), ((1, 3), Rights::Write));
+    assert_eq!(rig.frame_load(3, 9), 46);
+    assert_eq!(rig.frame_load(3, 10), 44);
+
+    for page in [0, 1, 2, 4, 5, 6, 7] {
+        assert_eq!(rig.seen(page), Rights::None);
+    }
+}
+
+fn the_first_touch_of_a_page_that_has_no_memory_yet_faults(mechanism: Mechanism) {
+    let rig = rig(mechanism, 64);
+    assert_eq!(rig.load(10, 0), 0);
+    assert_eq!((rig.faults(), rig.seen(10)), ((1, 0), Rights::Read));
+    rig.store(20, 0, 1);
+    assert_eq!((rig.faults(), rig.seen(20)), ((1, 1), Rights::Write));
+    assert_eq!((rig.frame_load(10, 0), rig.frame_load(20, 0), rig.frame_load(20, 1)), (0, 1, 0));
+    assert_eq!((rig.seen(9), rig.seen(11), rig.seen(21)), (Rights::None, Rights::None, Rights::None));
+}
+
+fn writes_of_the_engine_are_seen_at_once_on_open_pages_and_after_the_fault_on_closed_ones(mechanism: Mechanism) {
+    let rig = rig(mechanism, 4);
+    for (round, page) in [(1, 0), (2, 1), (3, 0)] {
+        rig.view.invalidate(page..page + 1).unwrap();
+        rig.frame_store(page, 100, round);
+        rig.view.map_read(page).unwrap();
+        assert_eq!(rig.load(page, 100), round);
+        rig.frame_store(page, 100, round + 10);
+        assert_eq!(rig.load(page, 100), round + 10);
+        rig.view.map_write(page).unwrap();
+        rig.frame_store(page, 101, round);
+        assert_eq!(rig.load(page, 101), round);
+    }
+    assert_eq!(rig.faults(), (0, 0));
+}
+
+fn calls_that_change_nothing_are_harmless(mechanism: Mechanism) {
+    let rig = rig(mechanism, 8);
+    let view = &rig.view;
+    for _ in 0..2 {
+        view.map_read(1).unwrap();
+        assert_eq!(rig.seen(1), Rights::Read);
+    }
+    for _ in 0..2 {
+        view.map_write(1).unwrap();
+        assert_eq!(rig.seen(1), Rights::Write);
+    }
+    view.upgrade(1).unwrap();
+    assert_eq!(rig.seen(1), Rights::Write);
+    view.map_read(1).unwrap();
+    assert_eq!(rig.seen(1), Rights::Read);
+    for _ in 0..2 {
+        view.protect(1..2).unwrap();
+        assert_eq!(rig.seen(1), Rights::Read);
+    }
+    for _ in 0..2 {
+        view.invalidate(0..8).unwrap();
+        assert_eq!(rig.seen(1), Rights::None);
+    }
+    view.invalidate_scattered(&[]).unwrap();
+    view.invalidate(3..3).unwrap();
+    view.protect(3..3).unwrap();
+    // Invalidated while write-protected, then opened: the protection must not come back from the dead.
+    view.map_write(1).unwrap();
+    assert_eq!(rig.seen(1), Rights::Write);
+    for result in [view.map_read(8), view.map_write(8), view.invalidate(7..9), view.invalidate_scattered(&[0, 8])] {
+        assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+    assert_eq!(rig.faults(), (0, 0));
+}
+
+/// One random change of rights in the view and in the books.
+fn change(rig: &Rig, random: &mut Random) {
+    let pages = rig.view.pages();
+    let page = random.below(pages);
+    let run = page..(page + 1 + random.below(12)).min(pages);
+    match random.below(7) {
+        0 => {
+            rig.view.map_read(page).unwrap();
+            rig.book(page, Rights::Read);
+        }
+        1 => {
+            rig.view.map_write(page).unwrap();
+            rig.book(page, Rights::Write);
+        }
+        2 if rig.booked(page) == Rights::Read => {
+            rig.view.upgrade(page).unwrap();
+            rig.book(page, Rights::Write);
+        }
+        3 => {
+            let end = run.clone().find(|&page| rig.booked(page) == Rights::None).unwrap_or(run.end);
+            rig.view.protect(run.start..end).unwrap();
+            (run.start..end).for_each(|page| rig.book(page, Rights::Read));
+        }
+        4 => {
+            rig.view.invalidate(run.clone()).unwrap();
+            run.for_each(|page| rig.book(page, Rights::None));
+        }
+        5 => {
+            let some: Vec<u32> = (0..random.below(200)).map(|_| random.below(pages)).collect();
+            rig.view.invalidate_scattered(&some).unwrap();
+            some.iter().for_each(|&page| rig.book(page, Rights::None));
+        }
+        _ if random.below(2) == 0 => {
+            let value = rig.frame_load(page, 5);
+            assert_eq!(rig.load(page, 5), value);
+        }
+        _ => {
+            let value = random.below(256) as u8;
+            rig.store(page, 5, value);
+            assert_eq!(rig.frame_load(page, 5), value);
+        }
+    }
+}
+
+fn a_random_sequence_of_changes_agrees_with_the_books(mechanism: Mechanism) {
+    let rig = rig(mechanism, 512);
+    let mut random = Random(88_172_645_463_325_252);
+    for step in 0..20_000 {
+        change(rig, &mut random);
+        let page = random.below(512);
+        assert_eq!(rig.seen(page), rig.booked(page), "step {step}, page {page}");
+    }
+    for page in 0..512 {
+        assert_eq!(rig.seen(page), rig.booked(page));
+    }
+    assert_eq!((rig.repairs.load(Ordering::Relaxed), rig.view.coarse_invalidations()), (0, 0));
+    let (reads, writes) = rig.faults();
+    assert!(reads > 100 && writes > 100);
+}
+
+fn threads_that_store_while_rights_come_and_go_lose_nothing(mechanism: Mechanism) {
+    const THREADS: usize = 3;
+    const ROUNDS: u32 = 4_000;
+    let rig = rig(mechanism, 32);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..THREADS).map(|thread| scope.spawn(move || count_in_own_words(rig, thread, ROUNDS))).collect();
+        scope.spawn(|| {
+            let mut random = Random(0x5eed);
+            while !done.load(Ordering::Relaxed) {
+                let page = random.below(32);
+                let _guard = rig.lock(page).guard();
+                if random.below(2) == 0 && rig.booked(page) != Rights::None {
+                    rig.view.protect(page..page + 1).unwrap();
+                    rig.book(page, Rights::Read);
+                } else {
+                    rig.view.invalidate(page..page + 1).unwrap();
+                    rig.book(page, Rights::None);
+                }
+            }
+        });
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    for thread in 0..THREADS {
+        let total: u32 = (0..32).map(|page| word(rig.frame(page, thread * 4)).load(Ordering::Relaxed)).sum();
+        assert_eq!(total, ROUNDS);
+    }
+}
+
+fn word<'a>(cell: *mut u8) -> &'a AtomicU32 {
+    // SAFETY: callers pass aligned addresses of the view or the engine's mapping, which the rig never unmaps.
+    unsafe { AtomicU32::from_ptr(cell.cast()) }
+}
+
+fn count_in_own_words(rig: &Rig, thread: usize, rounds: u32) {
+    let mut random = Random(thread as u64 + 1);
+    for _ in 0..rounds {
+        // Load, then store: a read fault, then an upgrade, with rights lost in between now and then.
+        let word = word(rig.cell(random.below(32), thread * 4));
+        let seen = word.load(Ordering::Relaxed);
+        word.store(seen + 1, Ordering::Relaxed);
+    }
+}
+
+/// Runs `body` in a child of fork; true if it ended well.
+fn in_child(body: impl FnOnce()) -> i32 {
+    // SAFETY: this test process runs one thread besides the test program's own, which only waits for it.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(result.is_err())) };
+    }
+    let mut status = -1;
+    // SAFETY: `status` is a valid int to write to.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
+}
+
+fn a_child_of_fork_faults_instead_of_reading_stale_bytes(mechanism: Mechanism) {
+    let rig = rig(mechanism, 4);
+    rig.store(1, 0, 5);
+    let status = in_child(|| {
+        // The range is not mapped here, so the handler's map_* fail, it declines, and the fault is fatal.
+        rig.load(1, 0);
+    });
+    assert!(libc::WIFSIGNALED(status));
+    assert_eq!(libc::WTERMSIG(status), libc::SIGSEGV);
+    assert_eq!(rig.load(1, 0), 5);
+}
+
+fn an_unprivileged_user_has_the_same_rights(mechanism: Mechanism) {
+    // SAFETY: asks only.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("skipped: already unprivileged, all other tests show it");
+        return;
+    }
+    let status = in_child(|| {
+        // SAFETY: numbers only. glibc changes all threads of the child, and there is one.
+        assert_eq!(unsafe { libc::setgid(65534) | libc::setuid(65534) }, 0);
+        assert!(is_offered(mechanism));
+        faults_open_pages_and_protection_and_invalidation_close_them(mechanism);
+        common_scattered();
+    });
+    assert_eq!(status, 0);
+
+    fn common_scattered() {
+        let frames = memory::create(c"test", 300 * PAGE_BYTES).unwrap();
+        let view = View::new(frames.as_fd(), BASE + (1 << 30), 300 * PAGE_BYTES, None).unwrap();
+        (0..300).for_each(|page| view.map_write(page).unwrap());
+        view.invalidate_scattered(&(0..300).step_by(2).collect::<Vec<_>>()).unwrap();
+    }
+}
+
+fn a_view_takes_the_place_of_a_reservation(mechanism: Mechanism) {
+    let frames = memory::create(c"test", 4 * PAGE_BYTES).unwrap();
+    let reservation = Mapping::reserve(BASE, 4 * PAGE_BYTES).unwrap();
+    let refused = View::new(frames.as_fd(), BASE, 4 * PAGE_BYTES, Some(mechanism)).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EEXIST));
+    let view = View::in_reservation(reservation, frames.as_fd(), Some(mechanism)).unwrap();
+    assert_eq!(view.addresses(), BASE..BASE + 4 * PAGE_BYTES);
+    view.map_write(2).unwrap();
+    // SAFETY: page 2 of the view was made writable just now.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u8>(BASE + 2 * PAGE_BYTES).write_volatile(3) };
+    let engine = Mapping::shared(frames.as_fd(), 4 * PAGE_BYTES).unwrap();
+    // SAFETY: inside the engine's mapping.
+    assert_eq!(unsafe { engine.as_ptr().add(2 * PAGE_BYTES).read_volatile() }, 3);
+    assert_eq!((view.page_of(BASE + 2 * PAGE_BYTES + 7), view.page_of(BASE - 1)), (Some(2), None));
+    assert_eq!(view.page_of(BASE + 4 * PAGE_BYTES), None);
+    drop(view);
+    Mapping::reserve(BASE, 4 * PAGE_BYTES).unwrap();
+}
+
+fn memory_locked_by_the_program_can_still_be_invalidated(mechanism: Mechanism) {
+    let rig = rig(mechanism, 16);
+    // SAFETY: numbers only.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) } != 0 {
+        println!("skipped: mlockall: {}", std::io::Error::last_os_error());
+        return;
+    }
+    rig.store(1, 0, 1);
+    rig.load(2, 0);
+    rig.view.invalidate(1..2).unwrap();
+    rig.view.invalidate_scattered(&[2, 5, 9]).unwrap();
+    assert_eq!((rig.seen(1), rig.seen(2)), (Rights::None, Rights::None));
+}
+
+#[test]
+fn another_process_can_write_protect_pages_of_a_view() {
+    in_own_process("another_process_can_write_protect_pages_of_a_view", || {
+        if !is_offered(Mechanism::Uffd) {
+            return;
+        }
+        let rig = rig(Mechanism::Uffd, 8);
+        (0..8).for_each(|page| rig.store(page, 0, 1));
+        let status = in_child(|| {
+            let descriptor = rig.view.descriptor().unwrap().try_clone_to_owned().unwrap();
+            let remote = Remote::new(descriptor, BASE, 8 * PAGE_BYTES).unwrap();
+            remote.protect(2..5).unwrap();
+            assert!(remote.protect(2..9).is_err());
+        });
+        assert_eq!(status, 0);
+        for page in 0..8 {
+            let expected = if (2..5).contains(&page) { Rights::Read } else { Rights::Write };
+            assert_eq!(rig.seen(page), expected);
+        }
+    });
+}
