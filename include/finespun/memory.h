@@ -25,6 +25,11 @@ void *fsp_malloc_on(size_t size, int node);
  * block is rounded up to 4 KiB times a power of two. */
 void *fsp_malloc_distributed(size_t size, size_t block);
 
+/* Collective, for the SPMD model: all processes make the same calls in the same order, and the n-th call gives the same
+ * zeroed memory to each of them.  It waits for all; releases and acquires.  One process frees it.  In the main model,
+ * where only processor 0 runs main, it is fsp_calloc(1, size). */
+void *fsp_malloc_all(size_t size);
+
 size_t fsp_usable_size(const void *pointer); /* bytes usable in a live allocation; 0 if it is none */
 int fsp_is_shared(const void *pointer);      /* 1 if the address lies in the shared space */
 int fsp_home(const void *pointer);           /* home node of its page; -1 if nobody touched it yet or not shared */
