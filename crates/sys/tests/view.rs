@@ -344,3 +344,39 @@ fn another_process_can_write_protect_pages_of_a_view() {
         }
     });
 }
+
+/// Forbids userfaultfd to this process, as container runtimes do.
+fn forbid_userfaultfd() {
+    const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const SKIP_UNLESS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let line = |code, jf, k| libc::sock_filter { code, jt: 0, jf, k };
+    let mut filter = [
+        line(LOAD_NUMBER, 0, 0),
+        line(SKIP_UNLESS, 1, libc::SYS_userfaultfd as u32),
+        line(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        line(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: numbers, then a program of the length it says; the kernel copies it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+#[test]
+fn where_userfaultfd_is_forbidden_the_view_uses_mprotect_and_the_probe_says_why() {
+    in_own_process("where_userfaultfd_is_forbidden_the_view_uses_mprotect_and_the_probe_says_why", || {
+        forbid_userfaultfd();
+        let reason = finespun_sys::probe::probe().uffd.unwrap_err();
+        assert!(reason.contains("userfaultfd") && reason.contains("not permitted"), "{reason}");
+        let frames = memory::create(c"test", PAGE_BYTES).unwrap();
+        let refused = View::new(frames.as_fd(), BASE, PAGE_BYTES, Some(Mechanism::Uffd)).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        let view = View::new(frames.as_fd(), BASE, PAGE_BYTES, None).unwrap();
+        assert_eq!(view.mechanism(), Mechanism::Mprotect);
+        assert!(view.descriptor().is_none());
+        view.map_read(0).unwrap();
+    });
+}

@@ -188,6 +188,7 @@ pub fn in_own_process(test: &str, body: impl FnOnce()) {
     }
     let (status, output) = run_own_process(test, "");
     assert!(status.success(), "{status}\n{output}");
+    assert!(output.contains("1 passed"), "no test of the name {test} ran\n{output}");
     // What a body skipped and why.
     output.lines().filter(|line| line.starts_with("skipped:")).for_each(|line| println!("{line}"));
 }
