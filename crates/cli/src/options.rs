@@ -1,0 +1,201 @@
+//! The command line, and the environment variables that say the same.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use finespun_job::{Faults, Transport};
+use finespun_types::{NODES_MAX, VIEWS_MAX};
+
+/// The most threads of a process.
+pub const THREADS_MAX: u32 = 64;
+/// The most processors of a job.
+pub const PROCESSORS_MAX: u32 = 1024;
+/// A heap is whole pieces of this.
+pub const HEAP_STEP: u64 = 2 << 20;
+/// The largest heap: what is free at the shared space's address in every process (docs/kernel.md section 8).
+const HEAP_MAX: u64 = 32 << 40;
+
+/// The protocols, each with one line on it.
+pub const PROTOCOLS: &[(&str, &str)] = &[(
+    "csm-2l",
+    "Cashmere-2L: home-based, moderately lazy release consistency, two levels (nodes, and processors that share one)",
+)];
+
+/// One memory, many machines: runs programs that share memory across nodes.
+#[derive(Debug, Parser)]
+#[command(name = "finespun", version, arg_required_else_help = true)]
+pub struct Options {
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Run a program on several nodes of this machine
+    Run(Run),
+    /// Explain an error by its number, or list all
+    Explain {
+        /// The number, as in E020
+        code: Option<String>,
+    },
+    /// Show what this machine offers, what is used, and why
+    Doctor,
+    /// Check a protocol: every interleaving of small worlds, random larger ones, and seeded bugs
+    Check {
+        /// The protocol
+        #[arg(value_parser = PossibleValuesParser::new(PROTOCOLS.iter().map(|(name, _)| *name)))]
+        protocol: String,
+    },
+    /// Show the summary of a run again, from the file that --stats wrote
+    Report {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Run {
+    /// Nodes
+    #[arg(short, long, value_name = "N", env = "FINESPUN_NODES", default_value = "1", allow_negative_numbers = true, value_parser = count_to(NODES_MAX as u32))]
+    pub nodes: u32,
+    /// Processes per node
+    #[arg(short, long, value_name = "P", env = "FINESPUN_PROCESSES", default_value = "1", allow_negative_numbers = true, value_parser = count_to(VIEWS_MAX as u32))]
+    pub processes: u32,
+    /// Threads per process
+    #[arg(short, long, value_name = "T", env = "FINESPUN_THREADS", default_value = "1", allow_negative_numbers = true, value_parser = count_to(THREADS_MAX))]
+    pub threads: u32,
+    /// How nodes reach each other: each other's memory mapped, or messages only
+    #[arg(long, env = "FINESPUN_TRANSPORT", default_value = "shm", value_parser = transport())]
+    pub transport: Transport,
+    /// The coherence protocol; `help` lists them
+    #[arg(long, value_name = "NAME", env = "FINESPUN_PROTOCOL", default_value = "csm-2l")]
+    pub protocol: String,
+    /// How accesses are detected; `auto` takes userfaultfd if this machine offers it
+    #[arg(long, env = "FINESPUN_FAULTS", default_value = "auto", value_parser = faults())]
+    pub faults: Faults,
+    /// The limit of the shared heap, like 512M or 8G [default: available memory, at most 64G]
+    #[arg(long, value_name = "SIZE", env = "FINESPUN_HEAP", value_parser = parse_heap)]
+    pub heap: Option<u64>,
+    /// Write every counter and the breakdown to this file, as JSON
+    #[arg(long, value_name = "FILE", env = "FINESPUN_STATS")]
+    pub stats: Option<PathBuf>,
+    /// No summary after the run
+    #[arg(short, long, env = "FINESPUN_QUIET", value_parser = BoolishValueParser::new())]
+    pub quiet: bool,
+    /// Put the process before each line of output, like [n1.v0]
+    #[arg(long, env = "FINESPUN_PREFIX", value_parser = BoolishValueParser::new())]
+    pub prefix: bool,
+    /// The program: a path, or a name to look for along PATH
+    pub program: Option<OsString>,
+    /// The program's own arguments, never looked at
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<OsString>,
+}
+
+/// A count from 1 to `most`.
+fn count_to(most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| match text.parse::<u32>() {
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        Ok(_) | Err(_) => Err(format!("expected a number from 1 to {most}")),
+    }
+}
+
+fn transport() -> impl TypedValueParser<Value = Transport> {
+    PossibleValuesParser::new(["shm", "tcp"]).map(|name| if name == "tcp" { Transport::Tcp } else { Transport::Shm })
+}
+
+fn faults() -> impl TypedValueParser<Value = Faults> {
+    PossibleValuesParser::new(["auto", "uffd", "mprotect"]).map(|name| match name.as_str() {
+        "uffd" => Faults::Uffd,
+        "mprotect" => Faults::Mprotect,
+        _ => Faults::Auto,
+    })
+}
+
+fn parse_heap(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    if !(HEAP_STEP..=HEAP_MAX).contains(&bytes) {
+        return Err("expected a size from 2M to 32T".into());
+    }
+    Ok(bytes / HEAP_STEP * HEAP_STEP)
+}
+
+/// `4096`, `512k`, `1.5G`, also with `iB` or `B` after the suffix: powers of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let expected = || format!("expected a size like 512M or 8G, not \"{text}\"");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let suffix = text[digits.len()..].to_ascii_lowercase();
+    let letter = suffix.strip_suffix("ib").or_else(|| suffix.strip_suffix('b')).unwrap_or(&suffix);
+    let shift = match letter {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(expected()),
+    };
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number: f64 = digits.parse().ok().filter(|_| is_plain).ok_or_else(expected)?;
+    let bytes = number * f64::from(1u32 << (shift % 30)) * if shift >= 30 { f64::from(1u32 << 30) } else { 1.0 };
+    if bytes < 2f64.powi(63) { Ok(bytes as u64) } else { Err(expected()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::{Action, Options, Run, parse_heap, parse_size};
+
+    fn run(args: &[&str]) -> Result<Run, String> {
+        let args = ["finespun", "run"].iter().chain(args);
+        let Action::Run(run) = Options::try_parse_from(args).map_err(|error| error.to_string())?.action else {
+            unreachable!("the subcommand is run");
+        };
+        Ok(run)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_take_suffixes() {
+        let sizes = ["4096", "512k", "1.5G", "2T", "3MiB", "7mb"].map(|text| parse_size(text).expect(text));
+        assert_eq!(sizes, [4096, 512 << 10, 3 << 29, 2 << 40, 3 << 20, 7 << 20]);
+        for wrong in ["", "G", "4X", "-1G", "1e9", "inf", "4 G", "99999999999T", "1.2.3M"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_heap("3M"), Ok(2 << 20));
+        assert!(parse_heap("0").is_err() && parse_heap("1M").is_err() && parse_heap("33T").is_err());
+    }
+
+    #[test]
+    fn the_programs_own_flags_are_not_looked_at() {
+        let options = run(&["-n", "2", "./sor", "--size", "8", "-n", "--", "-q", "--help"]).expect("valid");
+        assert_eq!((options.nodes, options.quiet), (2, false));
+        assert_eq!(options.args, ["--size", "8", "-n", "--", "-q", "--help"]);
+        assert_eq!(run(&["--", "./sor", "-x"]).expect("valid").args, ["-x"]);
+        assert!(run(&["--size", "./sor"]).is_err(), "before the program only our flags may stand");
+    }
+
+    #[test]
+    fn absurd_counts_say_what_was_expected() {
+        for (args, expected) in [
+            (["-n", "0"], "from 1 to 64"),
+            (["-n", "65"], "from 1 to 64"),
+            (["-n", "-1"], "from 1 to 64"),
+            (["-n", "99999999999"], "from 1 to 64"),
+            (["-p", "33"], "from 1 to 32"),
+            (["-t", "65"], "from 1 to 64"),
+            (["-t", "two"], "from 1 to 64"),
+            (["--transport", "udp"], "shm, tcp"),
+            (["--faults", "x"], "auto, uffd, mprotect"),
+        ] {
+            let error = run(&[args[0], args[1], "./sor"]).expect_err("refused");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

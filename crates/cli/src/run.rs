@@ -1,0 +1,129 @@
+//! `finespun run`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::thread;
+
+use finespun_errors::{Code, Place, Report};
+use finespun_job::{Faults, Job, Transport};
+use finespun_launch::{Outcome, Plan, machine, program};
+use finespun_report::{Run as RunOf, RunStats, summary};
+
+use crate::options::{PROCESSORS_MAX, PROTOCOLS, Run};
+use crate::report;
+
+/// Runs the program to its end and returns the job's exit code.
+pub fn run(options: Run) -> Result<i32, Report> {
+    if options.protocol == "help" {
+        for (name, about) in PROTOCOLS {
+            println!("{name:<10} {about}");
+        }
+        return Ok(0);
+    }
+    let job = job(&options)?;
+    let Some(name) = &options.program else {
+        return Err(usage("expected a program: finespun run [FLAGS] PROGRAM [ARGS]".into()));
+    };
+    let file = program::find(name)?;
+    let command = [std::slice::from_ref(name), &options.args].concat();
+    // Opened before the job, so that no run is lost by a wrong path; emptied by that, so that no old run is taken for it.
+    let stats_file = match options.stats.as_deref() {
+        Some(path) => Some((path, File::create(path).map_err(|error| report::refuse(path, &error.to_string()))?)),
+        None => None,
+    };
+    let plan = Plan { job: job.clone(), file, command: command.clone(), prefix: options.prefix };
+    let outcome = finespun_launch::run(plan)?;
+    let stats = RunStats::new(describe(&job, &command, &outcome), &outcome.counters);
+    if let Some((path, file)) = stats_file {
+        write_stats(&stats, path, file)?;
+    }
+    if outcome.is_complete && !options.quiet {
+        let text = summary(&stats, report::style(io::stderr().is_terminal()));
+        let _ = io::stderr().write_all(text.as_bytes()); // nobody reads: no reason to fail the run
+    }
+    Ok(outcome.exit_code)
+}
+
+fn job(options: &Run) -> Result<Job, Report> {
+    let (nodes, views, threads) = (options.nodes, options.processes, options.threads);
+    let processors = nodes * views * threads;
+    if processors > PROCESSORS_MAX {
+        let what = format!("-n {nodes} -p {views} -t {threads} is {processors} processors; at most {PROCESSORS_MAX}");
+        return Err(usage(what));
+    }
+    if !PROTOCOLS.iter().any(|(name, _)| *name == options.protocol) {
+        let names = PROTOCOLS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        return Err(usage(format!("no protocol \"{}\"; there is: {names}", options.protocol)));
+    }
+    Ok(Job {
+        nodes,
+        views,
+        threads,
+        transport: options.transport,
+        faults: options.faults,
+        heap_bytes: options.heap.unwrap_or_else(machine::default_heap_bytes),
+        memory: Vec::new(),
+        protocol: options.protocol.clone(),
+    })
+}
+
+fn usage(what: String) -> Report {
+    Report { code: Code::Usage, place: Place::Launcher, what }
+}
+
+fn describe(job: &Job, command: &[OsString], outcome: &Outcome) -> RunOf {
+    RunOf {
+        version: env!("CARGO_PKG_VERSION").into(),
+        program: command.iter().map(quoted).collect::<Vec<_>>().join(" "),
+        nodes: job.nodes,
+        views: job.views,
+        threads: job.threads,
+        processors: job.processors(),
+        cores: thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
+        protocol: job.protocol.clone(),
+        transport: match job.transport {
+            Transport::Shm => "shm".into(),
+            Transport::Tcp => "tcp".into(),
+        },
+        faults: match outcome.faults {
+            None | Some(Faults::Auto) => "none".into(),
+            Some(Faults::Uffd) => "uffd".into(),
+            Some(Faults::Mprotect) => "mprotect".into(),
+        },
+        heap_bytes: job.heap_bytes,
+        seconds: outcome.elapsed.as_secs_f64(),
+        exit_code: outcome.exit_code,
+    }
+}
+
+/// An argument as it could be typed into a shell.
+fn quoted(argument: &OsString) -> String {
+    let text = argument.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+fn write_stats(stats: &RunStats, path: &Path, mut file: File) -> Result<(), Report> {
+    let text = serde_json::to_string_pretty(stats).map_err(io::Error::other);
+    let written = text.and_then(|text| file.write_all(format!("{text}\n").as_bytes()));
+    written.map_err(|error| report::refuse(path, &error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn arguments_are_shown_as_a_shell_would_take_them() {
+        assert_eq!(
+            ["--size=8", "a b", "it's", ""].map(|text| quoted(&text.into())),
+            ["--size=8", "'a b'", "'it'\\''s'", "''"]
+        );
+    }
+}

@@ -1,0 +1,400 @@
+//! The launcher: makes the memory, starts the nodes, hears everybody, ends the job.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{self, Stdio};
+use std::time::{Duration, Instant};
+
+use finespun_errors::{Code, Place, Report as Message};
+use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, Report, Transport};
+use finespun_types::Counters;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, dup2_stdin};
+
+use crate::control::{Command, Event, Exit, Lines};
+use crate::memory::{self, Memory};
+use crate::output::{self, Output, WriteEnds};
+use crate::reap;
+use crate::sys::{self, Inheritance};
+use crate::verdict::{Patience, Roll};
+
+/// How long a job that is interrupted may take to end by itself.
+const AFTER_INTERRUPT: Duration = Duration::from_secs(2);
+/// How long the rest of a job may run on after [`Patience::Courtesy`] and [`Patience::Suspicion`].
+const COURTESY: Duration = Duration::from_millis(500);
+const SUSPICION: Duration = Duration::from_millis(1000);
+/// How long nodes may take to end after the last process of the program.
+const FINISH: Duration = Duration::from_secs(2);
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The job; its `memory` is made here.
+    pub job: Job,
+    /// The file to execute ([`crate::program::find`]).
+    pub file: PathBuf,
+    /// Its name as the user gave it, and its arguments.
+    pub command: Vec<OsString>,
+    /// Put `[n1.v0] ` before each line of output.
+    pub prefix: bool,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The exit code for the launcher.
+    pub exit_code: i32,
+    /// Did the program come to its own end? Then a summary is of interest.
+    pub is_complete: bool,
+    /// From the last fsp_init to the last fsp_finalize.
+    pub elapsed: Duration,
+    /// The fault mechanism that was used, if the program got as far.
+    pub faults: Option<Faults>,
+    /// The counters of each processor, by node.
+    pub counters: Vec<Vec<Counters>>,
+}
+
+/// Runs a job to its end. Call it from the main thread, once: it makes this process a child subreaper and ends all
+/// its children. An error that ends the job is shown on stderr, once; the result is only an error if nothing was started.
+///
+/// # Errors
+/// E006 when the machine refuses something.
+pub fn run(plan: Plan) -> Result<Outcome, Message> {
+    let handled = handled_signals();
+    let result = run_with_signals(plan, &handled);
+    if result.is_err() {
+        reap::kill_all();
+    }
+    let _ = handled.thread_unblock(); // from here on a signal ends the launcher as any other program
+    result.map_err(|error| {
+        let what = format!("starting the job: {error}");
+        Message { code: Code::Machine, place: Place::Launcher, what }
+    })
+}
+
+fn handled_signals() -> SigSet {
+    let mut set = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
+        set.add(signal);
+    }
+    set
+}
+
+fn run_with_signals(plan: Plan, handled: &SigSet) -> io::Result<Outcome> {
+    handled.thread_block()?;
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let (mut launcher, output) = Launcher::start(plan, handled)?;
+    launcher.supervise()?;
+    let outcome = launcher.conclude()?;
+    drop(launcher);
+    handled.thread_unblock()?; // a reader that no longer reads shall not keep us from being interrupted
+    if let Some(output) = output {
+        output.drain();
+    }
+    Ok(outcome)
+}
+
+struct Launcher {
+    job: Job,
+    memory: Vec<Memory>,
+    signals: SignalFd,
+    nodes: Vec<Node>,
+    roll: Roll,
+    ports: Vec<Option<u16>>,
+    faults: Option<Faults>,
+    begun: Option<Instant>,
+    finalized: Option<Instant>,
+    interrupted: Option<i32>,
+    deadline: Option<Instant>,
+}
+
+struct Node {
+    pid: Pid,
+    control: Lines,
+    is_open: bool,
+    ended: bool,
+}
+
+impl Launcher {
+    fn start(plan: Plan, handled: &SigSet) -> io::Result<(Self, Option<Output>)> {
+        let Plan { mut job, file, command, prefix } = plan;
+        let memory = (0..job.nodes).map(|node| Memory::create(&job, node)).collect::<io::Result<Vec<_>>>()?;
+        job.memory = memory.iter().map(Memory::numbers).collect();
+        for (node, memory) in (0..).zip(&memory) {
+            memory::format(memory.segment.as_fd(), &job, node)?;
+        }
+        let name = command.first().map_or_else(String::new, |name| name.display().to_string());
+        let mut launcher = Self {
+            signals: SignalFd::with_flags(handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
+            memory,
+            nodes: Vec::new(),
+            roll: Roll::new(name, job.nodes, job.views, job.threads),
+            ports: vec![None; job.nodes as usize],
+            faults: None,
+            begun: None,
+            finalized: None,
+            interrupted: None,
+            deadline: None,
+            job,
+        };
+        let start = Start {
+            file,
+            command,
+            job_fd: memory::sealed("finespun-job", &serde_json::to_vec(&launcher.job)?)?,
+            token: (launcher.job.transport == Transport::Tcp).then(make_token).transpose()?,
+            open_files: if prefix { Some(output::raise_open_files()?) } else { None },
+        };
+        let (output, write_ends) = if prefix {
+            let (output, write_ends) = Output::start(launcher.job.nodes, launcher.job.views)?;
+            (Some(output), write_ends)
+        } else {
+            (None, Vec::new())
+        };
+        let mut write_ends = write_ends.into_iter();
+        for node in 0..launcher.job.nodes {
+            launcher.spawn(node, write_ends.next(), &start)?;
+        }
+        dup2_stdin(File::open("/dev/null")?)?; // processor 0 has it
+        Ok((launcher, output))
+    }
+
+    fn spawn(&mut self, node: u32, outputs: Option<WriteEnds>, start: &Start) -> io::Result<()> {
+        let (ours, theirs) = UnixStream::pair()?;
+        // The same executable, also when its file has meanwhile been replaced.
+        let mut command = process::Command::new("/proc/self/exe");
+        command.arg0("finespun").arg(crate::node::SUBCOMMAND).arg("--").arg(&start.file).args(&start.command);
+        command.env(ENV_JOB, start.job_fd.as_raw_fd().to_string()).env(ENV_NODE, node.to_string());
+        command.env(ENV_CONTROL, theirs.as_raw_fd().to_string()).env_remove(ENV_VIEW).env_remove(ENV_SOCKETS);
+        if node != 0 {
+            command.stdin(Stdio::null());
+        }
+        let token = start.token.as_ref().map(AsRawFd::as_raw_fd);
+        let outputs_numbers = outputs.as_ref().map(|ends| ends.iter().map(numbers_of).collect::<Vec<_>>());
+        let mut descriptors = self.memory_fds(node);
+        descriptors.extend([start.job_fd.as_raw_fd(), theirs.as_raw_fd()]);
+        descriptors.extend(token);
+        descriptors.extend(outputs_numbers.iter().flatten().flatten());
+        // SIGTERM, not SIGKILL: the node is to end its own descendants first (see the crate's description).
+        let inheritance = Inheritance { descriptors, parent_death: Signal::SIGTERM, open_files: start.open_files };
+        let child = sys::spawn(&mut command, inheritance)?;
+        let control = Lines::new(ours);
+        control.send(&Command::Begin { token, outputs: outputs_numbers })?;
+        self.nodes.push(Node { pid: Pid::from_raw(child.id().cast_signed()), control, is_open: true, ended: false });
+        self.roll.on_node_spawned(node, child.id());
+        Ok(())
+    }
+
+    /// With `shm` a node gets the memory of all, with `tcp` its own.
+    fn memory_fds(&self, node: u32) -> Vec<RawFd> {
+        let all = self.job.memory.iter().zip(0..);
+        let its = all.filter(|&(_, of)| self.job.transport == Transport::Shm || of == node);
+        its.flat_map(|(memory, _)| [memory.frames, memory.segment]).collect()
+    }
+
+    /// Until all processes of the program have ended, or the job must.
+    fn supervise(&mut self) -> io::Result<()> {
+        while !self.roll.all_ended() {
+            self.set_deadline();
+            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(());
+            }
+            self.wait(left)?;
+            for node in 0..self.nodes.len() {
+                self.hear(node)?;
+            }
+            self.take_signals()?;
+        }
+        Ok(())
+    }
+
+    fn set_deadline(&mut self) {
+        if self.interrupted.is_some() {
+            return;
+        }
+        let Some(ending) = self.roll.ending() else {
+            self.deadline = None; // a suspicion may have been dispelled
+            return;
+        };
+        let now = Instant::now();
+        match ending.patience {
+            Patience::None => self.deadline = Some(now),
+            Patience::Courtesy => self.deadline = self.deadline.or(Some(now + COURTESY)),
+            Patience::Suspicion => self.deadline = self.deadline.or(Some(now + SUSPICION)),
+        }
+    }
+
+    fn wait(&self, left: Option<Duration>) -> io::Result<()> {
+        let controls = self.nodes.iter().filter(|node| node.is_open).map(|node| node.control.as_fd());
+        let fds = [self.signals.as_fd()].into_iter().chain(controls);
+        let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect::<Vec<_>>();
+        // Rounded up, so that the deadline is over when the wait is.
+        let timeout = left.map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        });
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn hear(&mut self, node: usize) -> io::Result<()> {
+        if !self.nodes[node].is_open {
+            return Ok(());
+        }
+        let received = self.nodes[node].control.receive()?;
+        self.nodes[node].is_open = !received.closed;
+        for line in received.lines {
+            self.on_event(node, serde_json::from_str(&line)?)?;
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, node: usize, event: Event) -> io::Result<()> {
+        match &event {
+            Event::Listening { port } => self.on_listening(node, *port),
+            Event::Reported { report: Report::Started { faults }, .. } => self.faults = Some(*faults),
+            Event::Reported { report: Report::Finalized, .. } => self.finalized = Some(Instant::now()),
+            Event::Spawned { .. } | Event::Reported { .. } | Event::Ended { .. } => {}
+        }
+        self.roll.on_event(u32::try_from(node).map_err(io::Error::other)?, event);
+        if self.begun.is_none() && self.roll.all_started() {
+            self.begun = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// When all listen, all are told where.
+    fn on_listening(&mut self, node: usize, port: u16) {
+        self.ports[node] = Some(port);
+        let Some(ports) = self.ports.iter().copied().collect::<Option<Vec<_>>>() else { return };
+        self.tell_all(&Command::Peers { ports });
+    }
+
+    fn tell_all(&self, command: &Command) {
+        for node in self.nodes.iter().filter(|node| !node.ended) {
+            let _ = node.control.send(command); // if it is gone, SIGCHLD says so
+        }
+    }
+
+    fn take_signals(&mut self) -> io::Result<()> {
+        while let Some(signal) = self.signals.read_signal()? {
+            match signal.ssi_signo.cast_signed() {
+                libc::SIGCHLD => self.reap()?,
+                number => self.interrupt(number, signal.ssi_code == libc::SI_KERNEL),
+            }
+        }
+        Ok(())
+    }
+
+    /// The job shall end. A signal of the terminal has reached everybody already; any other came to us alone. At the
+    /// second one patience ends.
+    fn interrupt(&mut self, number: i32, is_from_terminal: bool) {
+        if self.interrupted.is_some() {
+            self.deadline = Some(Instant::now());
+            return;
+        }
+        self.interrupted = Some(number);
+        self.deadline = Some(Instant::now() + AFTER_INTERRUPT);
+        if !is_from_terminal {
+            self.tell_all(&Command::Signal { signal: number });
+        }
+    }
+
+    /// Takes note of nodes that have ended; other children were left to us by them.
+    fn reap(&mut self) -> io::Result<()> {
+        loop {
+            let (pid, exit) = match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => (pid, Exit::Code(code)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, Exit::Signal(signal as i32)),
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
+                Ok(_) | Err(Errno::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let Some(node) = self.nodes.iter().position(|node| node.pid == pid && !node.ended) else { continue };
+            self.nodes[node].ended = true;
+            self.hear(node)?; // what it said comes before its end
+            if !self.roll.all_ended() {
+                self.roll.on_node_ended(u32::try_from(node).map_err(io::Error::other)?, exit);
+            }
+        }
+    }
+
+    /// Ends what still runs, says why if it must be said, and collects the counters.
+    fn conclude(&mut self) -> io::Result<Outcome> {
+        let ended = Instant::now();
+        let ending = self.roll.ending().cloned();
+        let is_complete = ending.is_none() && self.interrupted.is_none();
+        if is_complete {
+            self.finish()?;
+        } else if self.interrupted.is_none() {
+            show(ending.as_ref().and_then(|ending| ending.message.as_deref()));
+        }
+        reap::kill_all();
+        let exit_code = match (self.interrupted, ending) {
+            (Some(signal), _) => 128 + signal,
+            (None, Some(ending)) => ending.exit_code,
+            (None, None) => self.roll.exit_code(),
+        };
+        let counters = (0..).zip(&self.memory);
+        let counters = counters.map(|(node, memory)| memory::read_counters(memory.segment.as_fd(), &self.job, node));
+        let elapsed = self.begun.map(|begun| self.finalized.unwrap_or(ended).saturating_duration_since(begun));
+        Ok(Outcome {
+            exit_code,
+            is_complete,
+            elapsed: elapsed.unwrap_or_default(),
+            faults: self.faults,
+            counters: counters.collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Lets the nodes end by themselves, so that their services have counted everything.
+    fn finish(&mut self) -> io::Result<()> {
+        self.tell_all(&Command::Finish);
+        let deadline = Instant::now() + FINISH;
+        while self.nodes.iter().any(|node| !node.ended) && Instant::now() < deadline && self.interrupted.is_none() {
+            self.wait(Some(deadline.saturating_duration_since(Instant::now())))?;
+            for node in 0..self.nodes.len() {
+                self.hear(node)?;
+            }
+            self.take_signals()?;
+        }
+        Ok(())
+    }
+}
+
+/// What all nodes are started with.
+struct Start {
+    file: PathBuf,
+    command: Vec<OsString>,
+    job_fd: OwnedFd,
+    token: Option<OwnedFd>,
+    open_files: Option<(u64, u64)>,
+}
+
+fn numbers_of(ends: &[io::PipeWriter; 2]) -> [RawFd; 2] {
+    [ends[0].as_raw_fd(), ends[1].as_raw_fd()]
+}
+
+/// 32 random bytes in a memfd: never in an argument or a variable, where other users could read them.
+fn make_token() -> io::Result<OwnedFd> {
+    let mut token = [0; 32];
+    getrandom::fill(&mut token).map_err(io::Error::other)?;
+    memory::sealed("finespun-token", &token)
+}
+
+/// One write, so that it cannot be mixed with the output of others.
+fn show(message: Option<&str>) {
+    if let Some(message) = message {
+        let _ = io::stderr().write_all(format!("{message}\n").as_bytes());
+    }
+}

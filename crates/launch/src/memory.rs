@@ -1,0 +1,141 @@
+//! The memory of a job: for each node the frames and the node segment, both without a name in any file system.
+//!
+//! What stands in a segment is the runtime's; this file is all that the launcher knows of it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use finespun_job::{Job, NodeMemory};
+use finespun_types::{Bucket, Counter, Counters};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::ftruncate;
+
+/// The memory of one node, open in the launcher.
+#[derive(Debug)]
+pub struct Memory {
+    /// The frames: sparse, `heap_bytes` long.
+    pub frames: OwnedFd,
+    /// The node segment.
+    pub segment: OwnedFd,
+}
+
+impl Memory {
+    /// Makes the memory of node `node`: address space only, pages come as they are touched.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn create(job: &Job, node: u32) -> io::Result<Self> {
+        let frames = sparse(&format!("finespun-frames-n{node}"), job.heap_bytes)?;
+        let segment = sparse(&format!("finespun-segment-n{node}"), segment_bytes(job))?;
+        Ok(Self { frames, segment })
+    }
+
+    /// The descriptors' numbers, the same in every process.
+    #[must_use]
+    pub fn numbers(&self) -> NodeMemory {
+        NodeMemory { frames: self.frames.as_raw_fd(), segment: self.segment.as_raw_fd() }
+    }
+}
+
+/// A memfd that holds `contents` and can no longer be changed. Read it with pread: all processes share its position.
+///
+/// # Errors
+/// What the kernel says.
+pub fn sealed(name: &str, contents: &[u8]) -> io::Result<OwnedFd> {
+    let file = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
+    file.write_all_at(contents, 0)?;
+    let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_SEAL;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(file.into())
+}
+
+/// All that a memfd holds, leaving its position where it is.
+///
+/// # Errors
+/// What the kernel says.
+pub fn contents(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let file = File::from(fd.try_clone_to_owned()?);
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let mut contents = vec![0; length];
+    file.read_exact_at(&mut contents, 0)?;
+    Ok(contents)
+}
+
+fn sparse(name: &str, bytes: u64) -> io::Result<OwnedFd> {
+    let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC)?;
+    ftruncate(fd.as_fd(), i64::try_from(bytes).map_err(io::Error::other)?)?;
+    Ok(fd)
+}
+
+const WORDS: usize = Counter::COUNT + Bucket::COUNT;
+
+/// Bytes of a node segment.
+#[must_use]
+pub fn segment_bytes(job: &Job) -> u64 {
+    u64::from(job.views * job.threads) * (WORDS * 8) as u64
+}
+
+/// Makes a new segment ready for use.
+///
+/// # Errors
+/// What the kernel says.
+pub fn format(_segment: BorrowedFd<'_>, _job: &Job, _node: u32) -> io::Result<()> {
+    Ok(()) // all zero is what counters start with
+}
+
+/// The counters of a node's processors, by processor.
+///
+/// # Errors
+/// What the kernel says.
+pub fn read_counters(segment: BorrowedFd<'_>, job: &Job, _node: u32) -> io::Result<Vec<Counters>> {
+    let bytes = contents(segment)?;
+    let processors = (job.views * job.threads) as usize;
+    Ok(bytes.chunks_exact(WORDS * 8).take(processors).map(decode).collect())
+}
+
+fn decode(bytes: &[u8]) -> Counters {
+    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+    let mut counters = Counters::ZERO;
+    counters.counts.iter_mut().chain(&mut counters.nanos).zip(&mut words).for_each(|(to, from)| *to = from);
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    use finespun_job::{Faults, Job, Transport};
+    use finespun_types::Counters;
+
+    use super::{Memory, contents, read_counters, sealed};
+
+    #[test]
+    fn a_sealed_memfd_keeps_its_contents() {
+        let fd = sealed("test", b"hello").expect("a memfd");
+        assert_eq!(contents(fd.as_fd()).expect("readable"), b"hello");
+        assert_eq!(contents(fd.as_fd()).expect("readable again"), b"hello");
+        assert!(File::from(fd).write_all_at(b"j", 0).is_err());
+    }
+
+    #[test]
+    fn a_fresh_node_has_a_sparse_heap_and_zero_counters() {
+        let job = Job {
+            nodes: 1,
+            views: 2,
+            threads: 3,
+            transport: Transport::Shm,
+            faults: Faults::Auto,
+            heap_bytes: 1 << 40,
+            memory: Vec::new(),
+            protocol: "csm-2l".into(),
+        };
+        let memory = Memory::create(&job, 0).expect("memory");
+        assert_eq!(read_counters(memory.segment.as_fd(), &job, 0).expect("counters"), [Counters::ZERO; 6]);
+        assert_eq!(File::from(memory.frames).metadata().expect("metadata").len(), 1 << 40);
+    }
+}

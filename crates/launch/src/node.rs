@@ -1,0 +1,339 @@
+//! A node's service process: `finespun node -- FILE NAME ARGS...`, started by the launcher only.
+//!
+//! It wires its node to the others, starts the program's processes, keeps the service running, and passes on what it
+//! hears. It decides nothing: that is the launcher's. It ends when the launcher says so or is gone.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{self, Stdio};
+use std::sync::Arc;
+
+use finespun_errors::{Code, Place, Report as Message};
+use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, dup2_stdin};
+
+use crate::control::{Command, Event, Exit, Lines};
+use crate::sys::{self, Inheritance};
+use crate::{memory, mesh, reap, service};
+
+/// The hidden first argument that makes the executable a node's service process.
+pub const SUBCOMMAND: &str = "node";
+
+/// Runs the service process; the arguments are those after [`SUBCOMMAND`] and `--`. Returns the exit code.
+#[must_use]
+pub fn main(args: Vec<OsString>) -> i32 {
+    let mut node = match Node::enter(args) {
+        Ok(node) => node,
+        Err(error) => {
+            eprintln!("finespun: `finespun {SUBCOMMAND}` is for the launcher only: {error}");
+            return Code::Usage.exit_code();
+        }
+    };
+    if let Err((code, what)) = node.start() {
+        let message = Message { code, place: Place::Node(node.number), what }.to_string();
+        let report = Report::Failed { message, exit_code: code.exit_code() };
+        // If that fails too, the launcher is gone and nobody is left to tell.
+        let _ = node.launcher.send(&Event::Reported { view: None, report });
+    }
+    let end = node.serve();
+    if let Some(service) = node.service.take() {
+        service.stop();
+    }
+    reap::kill_all();
+    match end {
+        End::Finished => 0,
+        End::Terminated => die_by(Signal::SIGTERM),
+    }
+}
+
+enum End {
+    /// The launcher said so, or is gone.
+    Finished,
+    /// By a signal: of a user, or of the kernel because the launcher is gone.
+    Terminated,
+}
+
+struct Node {
+    job: Arc<Job>,
+    job_fd: RawFd,
+    number: u32,
+    program: Vec<OsString>,
+    signals: SignalFd,
+    launcher: Lines,
+    reports: Option<Lines>,
+    sockets: Vec<Option<OwnedFd>>,
+    service: Option<service::Running>,
+    views: Vec<View>,
+}
+
+struct View {
+    pid: Pid,
+    reports: Option<Lines>,
+    ended: bool,
+}
+
+type Failure = (Code, String);
+
+/// The numbers of stdout and stderr for each view.
+type OutputEnds = Vec<[RawFd; 2]>;
+
+impl Node {
+    /// Takes over what was inherited. Signals first: from here on the end of the launcher is noticed in `serve`.
+    fn enter(program: Vec<OsString>) -> io::Result<Self> {
+        let mut handled = SigSet::empty();
+        // A terminal's signals go to the whole process group, so to us too: what they mean for the job is for the
+        // launcher to decide. They are taken and ignored here.
+        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
+            handled.add(signal);
+        }
+        handled.thread_block()?;
+        let signals = SignalFd::with_flags(&handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        nix::sys::prctl::set_child_subreaper(true)?;
+        let [job_fd, number, control] = [ENV_JOB, ENV_NODE, ENV_CONTROL].map(number_from);
+        let (job_fd, number, control) = (job_fd?, number?, control?);
+        sys::close_on_exec(job_fd)?;
+        sys::close_on_exec(control)?;
+        let job: Job = serde_json::from_slice(&memory::contents(sys::duplicate(job_fd)?.as_fd())?)?;
+        let number = u32::try_from(number).ok().filter(|&number| number < job.nodes).ok_or(Errno::EINVAL)?;
+        let launcher = Lines::from_fd(sys::duplicate(control)?);
+        let (job, sockets, views) = (Arc::new(job), Vec::new(), Vec::new());
+        Ok(Self { job, job_fd, number, program, signals, launcher, reports: None, sockets, service: None, views })
+    }
+
+    fn start(&mut self) -> Result<(), Failure> {
+        let refuse = |doing: &str, error: io::Error| (Code::Machine, format!("{doing}: {error}"));
+        let (token, outputs) = self.begin().map_err(|error| refuse("what the launcher says", error))?;
+        for fd in self.memory_fds() {
+            sys::close_on_exec(fd).map_err(|error| refuse("the node's memory", error))?;
+        }
+        if let Some(token) = token {
+            self.sockets = self.wire(token)?;
+        }
+        let (theirs, ours) = UnixStream::pair().map_err(|error| refuse("socketpair", error))?;
+        self.reports = Some(Lines::new(ours));
+        let service = service::start(&self.job, self.number, &self.sockets, Lines::new(theirs));
+        self.service = Some(service.map_err(|error| refuse("the node's service", error))?);
+        for view in 0..self.job.views {
+            let outputs = outputs.as_ref().and_then(|outputs| outputs.get(view as usize)).copied();
+            self.spawn(view, outputs).map_err(|error| self.spawn_failure(&error))?;
+        }
+        // Only processor 0 reads the terminal or pipe; nobody else shall keep a pipe open.
+        dup2_stdin(File::open("/dev/null").map_err(|error| refuse("/dev/null", error))?)
+            .map_err(|error| refuse("dup2", error.into()))
+    }
+
+    /// The launcher's first line; its descriptors are ours alone from then on.
+    fn begin(&mut self) -> io::Result<(Option<RawFd>, Option<OutputEnds>)> {
+        let Command::Begin { token, outputs } = serde_json::from_str(&self.launcher.wait_line()?)? else {
+            return Err(Errno::EPROTO.into());
+        };
+        token.iter().chain(outputs.iter().flatten().flatten()).try_for_each(|&fd| sys::close_on_exec(fd))?;
+        Ok((token, outputs))
+    }
+
+    fn wire(&mut self, token: RawFd) -> Result<Vec<Option<OwnedFd>>, Failure> {
+        let token = sys::duplicate(token).and_then(|token| memory::contents(token.as_fd()));
+        let token = token.map_err(|error| (Code::Machine, format!("the job's token: {error}")))?;
+        let token =
+            token.as_slice().try_into().map_err(|_| (Code::Bug, "the job's token has a wrong length".into()))?;
+        let launcher = &mut self.launcher;
+        let exchange = |port| {
+            launcher.send(&Event::Listening { port })?;
+            match serde_json::from_str(&launcher.wait_line()?)? {
+                Command::Peers { ports } => Ok(ports),
+                Command::Begin { .. } | Command::Signal { .. } | Command::Finish => Err(Errno::EINTR.into()),
+            }
+        };
+        mesh::wire_mesh(&self.job, self.number, token, exchange)
+    }
+
+    /// With `shm` all nodes' memory, with `tcp` only our own.
+    fn memory_fds(&self) -> Vec<RawFd> {
+        let all = self.job.memory.iter().zip(0..);
+        let ours = all.filter(|&(_, node)| self.job.transport == Transport::Shm || node == self.number);
+        ours.flat_map(|(memory, _)| [memory.frames, memory.segment]).collect()
+    }
+
+    fn spawn(&mut self, view: u32, outputs: Option<[RawFd; 2]>) -> io::Result<()> {
+        let [file, name, args @ ..] = self.program.as_slice() else { return Err(Errno::EINVAL.into()) };
+        let (reports, theirs) = UnixStream::pair()?;
+        let mut command = process::Command::new(file);
+        command.arg0(name).args(args);
+        command.env(ENV_JOB, self.job_fd.to_string()).env(ENV_NODE, self.number.to_string());
+        command.env(ENV_VIEW, view.to_string()).env(ENV_CONTROL, theirs.as_raw_fd().to_string());
+        if self.sockets.is_empty() {
+            command.env_remove(ENV_SOCKETS);
+        } else {
+            command.env(ENV_SOCKETS, socket_list(&self.sockets));
+        }
+        if (self.number, view) != (0, 0) {
+            command.stdin(Stdio::null());
+        }
+        if let Some([stdout, stderr]) = outputs {
+            command.stdout(sys::duplicate(stdout)?).stderr(sys::duplicate(stderr)?);
+        }
+        let mut descriptors = self.memory_fds();
+        descriptors.extend([self.job_fd, theirs.as_raw_fd()]);
+        descriptors.extend(self.sockets.iter().flatten().map(AsRawFd::as_raw_fd));
+        let inheritance = Inheritance { descriptors, parent_death: Signal::SIGKILL, open_files: None };
+        let child = sys::spawn(&mut command, inheritance)?;
+        let pid = Pid::from_raw(child.id().cast_signed());
+        self.views.push(View { pid, reports: Some(Lines::new(reports)), ended: false });
+        self.launcher.send(&Event::Spawned { view, pid: child.id() })
+    }
+
+    fn spawn_failure(&self, error: &io::Error) -> Failure {
+        let name = self.program.get(1).map_or_else(String::new, |name| name.display().to_string());
+        match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::ENOENT) => {
+                (Code::Program, format!("{name}: {error} (for a script: is its interpreter, after #!, there?)"))
+            }
+            Some(Errno::EACCES | Errno::ENOEXEC | Errno::ELIBBAD | Errno::E2BIG) => {
+                (Code::Program, format!("{name}: {error}"))
+            }
+            _ => (Code::Machine, format!("starting {name}: {error}")),
+        }
+    }
+
+    /// Passes on what is heard until the end.
+    fn serve(&mut self) -> End {
+        loop {
+            if self.wait().is_err() {
+                return End::Finished;
+            }
+            match self.take_signals() {
+                Ok(None) => {}
+                Ok(Some(end)) => return end,
+                Err(_) => return End::Finished,
+            }
+            if self.pass_reports().is_err() || self.obey().is_err() {
+                return End::Finished;
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        let streams = self.views.iter().filter_map(|view| view.reports.as_ref()).chain(&self.reports);
+        let fds = [self.signals.as_fd(), self.launcher.as_fd()].into_iter().chain(streams.map(AsFd::as_fd));
+        let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect::<Vec<_>>();
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take_signals(&mut self) -> io::Result<Option<End>> {
+        while let Some(signal) = self.signals.read_signal()? {
+            match Signal::try_from(signal.ssi_signo.cast_signed()) {
+                Ok(Signal::SIGTERM) => return Ok(Some(End::Terminated)),
+                Ok(Signal::SIGCHLD) => self.reap()?,
+                _ => {} // of the terminal: the launcher sees to it
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes note of all children that have ended; those that are no views were left to us by the program.
+    fn reap(&mut self) -> io::Result<()> {
+        loop {
+            let (pid, exit) = match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => (pid, Exit::Code(code)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, Exit::Signal(signal as i32)),
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
+                Ok(_) | Err(Errno::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let Some(view) = self.views.iter().position(|view| view.pid == pid && !view.ended) else { continue };
+            self.views[view].ended = true;
+            self.pass_reports()?; // what it said comes before its end
+            self.launcher.send(&Event::Ended { view: number(view), exit })?;
+        }
+    }
+
+    fn pass_reports(&mut self) -> io::Result<()> {
+        for (view, process) in self.views.iter_mut().enumerate() {
+            pass(&mut process.reports, Some(number(view)), self.number, &self.launcher)?;
+        }
+        pass(&mut self.reports, None, self.number, &self.launcher)
+    }
+
+    /// Does what the launcher says; an error is the end.
+    fn obey(&mut self) -> io::Result<()> {
+        let received = self.launcher.receive()?;
+        for line in received.lines {
+            match serde_json::from_str(&line)? {
+                Command::Begin { .. } | Command::Peers { .. } => {} // only while starting
+                Command::Signal { signal } => self.signal_views(signal),
+                Command::Finish => return Err(io::ErrorKind::ConnectionAborted.into()),
+            }
+        }
+        if received.closed { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// Ours until reaped, so the numbers cannot have been given to others.
+    fn signal_views(&self, signal: i32) {
+        let Ok(signal) = Signal::try_from(signal) else { return };
+        for view in self.views.iter().filter(|view| !view.ended) {
+            let _ = kill(view.pid, signal); // it may just have ended
+        }
+    }
+}
+
+/// Passes the reports that are there on to the launcher; forgets the stream when it is closed.
+fn pass(stream: &mut Option<Lines>, view: Option<u32>, node: u32, launcher: &Lines) -> io::Result<()> {
+    let Some(reports) = stream else { return Ok(()) };
+    let received = reports.receive()?;
+    if received.closed {
+        *stream = None;
+    }
+    for line in received.lines {
+        let report = serde_json::from_str(&line).unwrap_or_else(|_| foreign(node, &line));
+        launcher.send(&Event::Reported { view, report })?;
+    }
+    Ok(())
+}
+
+/// A line that is no report: the program was built with another Finespun.
+fn foreign(node: u32, line: &str) -> Report {
+    let code = Code::Builds;
+    let shown = line.chars().take(80).collect::<String>();
+    let what = format!("a process reports what this version does not know: {shown}");
+    Report::Failed {
+        message: Message { code, place: Place::Node(node), what }.to_string(),
+        exit_code: code.exit_code(),
+    }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("at most 32 views")
+}
+
+fn number_from(variable: &str) -> io::Result<i32> {
+    let value = env::var(variable).map_err(io::Error::other)?;
+    value.parse().map_err(io::Error::other)
+}
+
+/// `7,-1,9`: the descriptor to each node, -1 for ourselves.
+fn socket_list(sockets: &[Option<OwnedFd>]) -> String {
+    let numbers = sockets.iter().map(|socket| socket.as_ref().map_or(-1, AsRawFd::as_raw_fd).to_string());
+    numbers.collect::<Vec<_>>().join(",")
+}
+
+/// Ends this process by the signal it has taken, as if it had not been taken. Returns only if that fails.
+fn die_by(signal: Signal) -> i32 {
+    let _ = raise(signal);
+    let mut set = SigSet::empty();
+    set.add(signal);
+    let _ = set.thread_unblock();
+    128 + signal as i32
+}

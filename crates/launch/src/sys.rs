@@ -1,0 +1,79 @@
+//! The crate's only unsafe code: a spawn with our own steps between fork and exec, and descriptors known by number.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag};
+use nix::sys::resource::{Resource, rlim_t, setrlimit};
+use nix::sys::signal::Signal;
+use nix::unistd::{getpid, getppid};
+
+/// What a child gets beyond what `Command` arranges.
+#[derive(Debug)]
+pub struct Inheritance {
+    /// Descriptors that stay open in the child, under their numbers. All others of ours close themselves.
+    pub descriptors: Vec<RawFd>,
+    /// The signal the kernel sends the child when the spawning *thread* ends: so spawn from the main thread.
+    pub parent_death: Signal,
+    /// The limit of open files (soft, hard) that the child shall have, if we raised our own.
+    pub open_files: Option<(rlim_t, rlim_t)>,
+}
+
+/// Starts `command` with that inheritance. The child's signal mask is empty and its SIGPIPE the default: the standard
+/// library sees to that.
+///
+/// # Errors
+/// When fork or exec fails, or one of the steps between.
+pub fn spawn(command: &mut Command, inheritance: Inheritance) -> io::Result<Child> {
+    let parent = getpid();
+    let prepare = move || {
+        nix::sys::prctl::set_pdeathsig(inheritance.parent_death)?;
+        if getppid() != parent {
+            // The parent ended before we asked to be told.
+            return Err(Errno::ESRCH.into());
+        }
+        for &fd in &inheritance.descriptors {
+            keep_over_exec(fd)?;
+        }
+        if let Some((soft, hard)) = inheritance.open_files {
+            setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe things may happen. `prepare` makes the system calls prctl,
+    // getppid, fcntl and setrlimit through thin wrappers and allocates nothing: its errors are plain numbers, and the
+    // vector it reads was filled before the fork.
+    unsafe { command.pre_exec(prepare) };
+    command.spawn()
+}
+
+fn keep_over_exec(fd: RawFd) -> Result<(), Errno> {
+    // SAFETY: fcntl(F_SETFD) on a number is harmless whatever the number is; the caller owns the descriptors it names.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    nix::fcntl::fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
+}
+
+/// Makes an inherited descriptor close itself at the next exec, unless it is named in an [`Inheritance`] again.
+///
+/// # Errors
+/// `EBADF` when no such descriptor is open.
+pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
+    // SAFETY: fcntl(F_SETFD) on a number is harmless whatever the number is; the borrow ends with the call.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    Ok(nix::fcntl::fcntl(fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map(drop)?)
+}
+
+/// An owned duplicate of a descriptor that was inherited under a number.
+///
+/// # Errors
+/// `EBADF` when no such descriptor is open.
+pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(Errno::EBADF.into());
+    }
+    // SAFETY: dup of a number is harmless whatever the number is (EBADF if it is not open); the borrow ends with the call.
+    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
+}

@@ -1,0 +1,12 @@
+//! Statistics of a run: the JSON of `--stats`, the summary after a run, and its one sentence of advice.
+//!
+//! docs/statistics.md describes every name.
+
+#![forbid(unsafe_code)]
+
+pub mod advice;
+mod stats;
+mod summary;
+
+pub use stats::{Counts, NodeCounts, ProcessorTimes, Run, RunStats, Times};
+pub use summary::{Style, summary};
