@@ -1,0 +1,215 @@
+//! A folder of its own for each test, programs in it, jobs of them, and the proof that nothing is left of them.
+#![allow(dead_code)] // each test program uses a part
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// No job of these tests takes longer, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the scripts may say to their node.
+const PRELUDE: &str = r#"#!/bin/bash
+say() { printf '%s\n' "$1" >&"$FINESPUN_CONTROL"; }
+started() { say '{"started":{"faults":"uffd"}}'; }
+finalized() { say '"finalized"'; }
+failed() { say "{\"failed\":{\"message\":\"$1\",\"exit_code\":$2}}"; }
+forever() { while true; do read -r -t 1000 <> <(:); done; }
+"#;
+
+pub struct World {
+    folder: TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    pub fn sorted_lines(&self) -> Vec<&str> {
+        let mut lines = self.stdout.lines().collect::<Vec<_>>();
+        lines.sort_unstable();
+        lines
+    }
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self { folder: TempDir::new().expect("a folder") }
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().expect("a plain name").to_owned()
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("readable")
+    }
+
+    /// An executable file.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).expect("writable");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+        path
+    }
+
+    pub fn run(&self, flags: &[&str], script: &str) -> Done {
+        self.run_with(flags, script, &[])
+    }
+
+    pub fn run_with(&self, flags: &[&str], script: &str, args: &[&str]) -> Done {
+        self.start(flags, script, args).wait()
+    }
+
+    pub fn start(&self, flags: &[&str], script: &str, args: &[&str]) -> Job {
+        self.start_in(&[], flags, script, args)
+    }
+
+    pub fn start_in(&self, environment: &[(&str, &str)], flags: &[&str], script: &str, args: &[&str]) -> Job {
+        let program = self.file("program", &format!("{PRELUDE}{script}\n"));
+        let args = [&["run"], flags, &[program.as_str()], args].concat();
+        self.spawn(environment, &args)
+    }
+
+    pub fn finespun(&self, args: &[&str]) -> Done {
+        self.spawn(&[], args).wait()
+    }
+
+    fn spawn(&self, environment: &[(&str, &str)], args: &[&str]) -> Job {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_finespun"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FINESPUN_") {
+                command.env_remove(name);
+            }
+        }
+        command.args(args).envs(environment.iter().copied()).env("WORLD", self.folder.path());
+        command.current_dir(self.folder.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("finespun starts");
+        let stdout = child.stdout.take().map(BufReader::new);
+        let watchdog = watch(child.id().cast_signed());
+        Job { child, stdout, seen: String::new(), mark: self.folder.path().display().to_string(), watchdog }
+    }
+}
+
+pub struct Job {
+    child: Child,
+    stdout: Option<BufReader<ChildStdout>>,
+    seen: String,
+    mark: String,
+    watchdog: Sender<()>,
+}
+
+/// A job that hangs is killed, so that its test fails instead of hanging too.
+fn watch(launcher: i32) -> Sender<()> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        if receiver.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill(Pid::from_raw(launcher), Signal::SIGKILL);
+        }
+    });
+    sender
+}
+
+/// A test that fails half-way ends its job.
+impl Drop for Job {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Job {
+    pub fn with_input(mut self, text: &str) -> Self {
+        self.child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("somebody reads");
+        self
+    }
+
+    pub fn launcher(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    /// The process that has said `up PID NODE.VIEW` of itself; waits until it has.
+    pub fn pid_of(&mut self, place: &str) -> i32 {
+        let stdout = self.stdout.as_mut().expect("not closed");
+        loop {
+            let found = self.seen.lines().find_map(|line| line.strip_prefix("up ")?.strip_suffix(place));
+            if let Some(pid) = found {
+                return pid.trim().parse().expect("a pid");
+            }
+            assert!(stdout.read_line(&mut self.seen).expect("text") > 0, "the job ended: {}", self.seen);
+        }
+    }
+
+    pub fn read_one_line_and_close(&mut self) {
+        let mut stdout = self.stdout.take().expect("not closed");
+        assert!(stdout.read_line(&mut self.seen).expect("text") > 0);
+    }
+
+    pub fn kill(&self, pid: i32, signal: i32) {
+        kill(Pid::from_raw(pid), Signal::try_from(signal).expect("a signal")).expect("it runs");
+    }
+
+    /// Waits for the end, and until no process of the job is left.
+    pub fn wait(mut self) -> Done {
+        drop(self.child.stdin.take());
+        let mut errors = self.child.stderr.take().expect("a pipe");
+        let reader = thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).expect("text");
+            text
+        });
+        if let Some(mut stdout) = self.stdout.take() {
+            stdout.read_to_string(&mut self.seen).expect("text");
+        }
+        let status = self.child.wait().expect("ours");
+        let _ = self.watchdog.send(()); // in time, or not: the status says
+        let is_killed = status.signal().is_some();
+        let deadline = Instant::now() + PATIENCE;
+        // When the launcher itself is killed nobody waits for the others, so they may take a moment. Otherwise nothing
+        // may be left at once.
+        while is_killed && !marked(&self.mark).is_empty() && Instant::now() < deadline {
+            thread::yield_now();
+        }
+        assert_eq!(marked(&self.mark), Vec::<String>::new(), "processes are left behind");
+        let stderr = reader.join().expect("read");
+        Done { code: status.code(), signal: status.signal(), stdout: std::mem::take(&mut self.seen), stderr }
+    }
+}
+
+pub fn parent_of(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let after_name = stat.rsplit_once(')').expect("a name in parentheses").1;
+    after_name.split_whitespace().nth(1).and_then(|field| field.parse().ok()).expect("a parent")
+}
+
+/// The command lines of all processes that carry this world's mark in their environment.
+fn marked(mark: &str) -> Vec<String> {
+    let wanted = format!("WORLD={mark}");
+    let has_mark = |folder: &std::path::Path| {
+        let environment = fs::read(folder.join("environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").expect("procfs").flatten().map(|entry| entry.path());
+    let found = processes.filter(|folder| has_mark(folder));
+    found
+        .map(|folder| String::from_utf8_lossy(&fs::read(folder.join("cmdline")).unwrap_or_default()).replace('\0', " "))
+        .collect()
+}
