@@ -300,3 +300,34 @@ fn lcm(pages: u32, power: u32) -> u32 {
     let missing = power.trailing_zeros().saturating_sub(pages.trailing_zeros());
     pages << missing
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emptied_heap_has_no_list_left() {
+        let layout = Layout::new(4096, 2).unwrap();
+        let mut header = Box::new(Header::EMPTY);
+        let mut pages = vec![Page::default(); layout.pages() as usize];
+        let mut spans = vec![Span::default(); layout.limit_pages() as usize];
+        let tables = Tables { header: &mut header, pages: &mut pages, spans: &mut spans };
+        let mut heap = Heap::new(layout, tables);
+        let policies = [Policy::FirstTouch, Policy::On(NodeId(1)), Policy::Cyclic { block_pages_log2: 2 }];
+        let sizes = [1, 700, 700, 2048, 4096, 50_000, 9000, 200_000];
+        let requests = policies.into_iter().flat_map(|policy| sizes.map(|size| (size, policy)));
+        let mut live: Vec<u64> =
+            requests.map(|(size, policy)| heap.alloc(size, 1, policy, NodeId(0)).unwrap().offset).collect();
+        // Every other one first, so that there are free runs of many lengths to join.
+        let second: Vec<u64> = live.iter().copied().skip(1).step_by(2).collect();
+        live.retain(|offset| !second.contains(offset));
+        for offset in second.into_iter().chain(live) {
+            heap.free(offset).unwrap();
+        }
+        // What may stay: marks of what was ever in use, and unused spans kept for the next.
+        assert!(header.spans_made > 0 && header.arenas[0].highest > 0);
+        (header.spans_made, header.spans_free) = (0, 0);
+        header.arenas.iter_mut().for_each(|arena| arena.highest = 0);
+        assert_eq!(*header, Header::EMPTY);
+    }
+}

@@ -1,4 +1,4 @@
-//! What an allocation costs: nanoseconds for a pair of alloc and free. `cargo run --release -p finespun-heap --example cost`
+//! What an allocation costs: nanoseconds for a pair of alloc and free. `cargo run --release -p finespun-heap --example heap_cost`
 
 use std::time::Instant;
 
