@@ -1,4 +1,4 @@
-//! What a diff costs: nanoseconds for one page, hot in the cache. `cargo run --release -p finespun-diff --example cost`
+//! What a diff costs: nanoseconds for one page, hot in the cache. `cargo run --release -p finespun-diff --example diff_cost`
 
 use std::hint::black_box;
 use std::time::Instant;
