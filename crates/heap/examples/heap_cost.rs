@@ -1,4 +1,5 @@
-//! What an allocation costs: nanoseconds for a pair of alloc and free. `cargo run --release -p finespun-heap --example heap_cost`
+//! What an allocation costs: nanoseconds for a pair of alloc and free.
+//! `cargo run --release -p finespun-heap --example heap_cost`
 
 use std::time::Instant;
 
