@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 const HUGE: u64 = 2 << 20;
 const HEAP_MOST: u64 = 64 << 30;
+/// Version 1 of control groups writes "no limit" as a number about as large as there is.
+const NO_LIMIT: u64 = 1 << 60;
 
 /// The heap of a job that does not say: the available memory, at most 64 GiB, in whole 2 MiB.
 #[must_use]
@@ -54,6 +56,9 @@ fn cgroup_folders(groups: &str) -> Vec<PathBuf> {
 fn left_in(folder: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number("memory.max").or_else(|| number("memory.limit_in_bytes"))?;
+    if limit >= NO_LIMIT {
+        return None;
+    }
     let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
     Some(limit.saturating_sub(used))
 }

@@ -2,16 +2,16 @@
 //!
 //! What stands in a segment is the runtime's; this file is all that the launcher knows of it.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use finespun_job::{Job, NodeMemory};
 use finespun_types::{Bucket, Counter, Counters};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::ftruncate;
 
 /// The memory of one node, open in the launcher.
 #[derive(Debug)]
@@ -64,10 +64,10 @@ pub fn contents(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
+/// Zeros that take memory as they are touched, of a size that no process can change.
 fn sparse(name: &str, bytes: u64) -> io::Result<OwnedFd> {
-    let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC)?;
-    ftruncate(fd.as_fd(), i64::try_from(bytes).map_err(io::Error::other)?)?;
-    Ok(fd)
+    let name = CString::new(name).map_err(io::Error::other)?;
+    finespun_sys::memory::create(&name, usize::try_from(bytes).map_err(io::Error::other)?)
 }
 
 const WORDS: usize = Counter::COUNT + Bucket::COUNT;
