@@ -140,6 +140,28 @@ fn a_signal_to_the_launcher_reaches_every_process() {
 }
 
 #[test]
+fn ctrl_c_on_a_terminal_reaches_every_process_once() {
+    let world = World::new();
+    let script = "trap 'echo told' INT; trap 'exit 0' USR1; started; echo up $$ $FINESPUN_NODE.$FINESPUN_VIEW; forever";
+    let mut job = world.start_on_terminal(&["-n", "2"], script);
+    let programs = [job.pid_of("0.0"), job.pid_of("1.0")];
+    job.type_in(b"\x03");
+    job.read_until(|text| text.matches("told").count() == 2);
+    programs.iter().for_each(|&program| job.kill(program, libc::SIGUSR1));
+    let done = job.wait();
+    assert_eq!((done.code, done.stdout.matches("told").count()), (Some(130), 2), "{}", done.stdout);
+}
+
+#[test]
+fn a_terminal_gets_colour_unless_it_is_unwanted() {
+    let world = World::new();
+    let done = world.start_on_terminal(&["-n", "1"], GOOD).wait();
+    assert!(done.stdout.contains("\x1b[32m"), "{}", done.stdout);
+    let done = world.start_on_terminal(&["-n", "1", "--quiet"], GOOD).wait();
+    assert_eq!(done.stdout, "");
+}
+
+#[test]
 fn a_program_that_ignores_the_signal_is_killed() {
     let world = World::new();
     let mut job =

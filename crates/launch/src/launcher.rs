@@ -21,11 +21,12 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stdin};
 
 use crate::control::{Command, Event, Exit, Lines};
+use crate::machine;
 use crate::memory::{self, Memory};
 use crate::output::{self, Output, WriteEnds};
 use crate::reap;
 use crate::sys::{self, Inheritance};
-use crate::verdict::{Patience, Roll};
+use crate::verdict::{Ending, Patience, Roll};
 
 /// How long a job that is interrupted may take to end by itself.
 const AFTER_INTERRUPT: Duration = Duration::from_secs(2);
@@ -115,6 +116,7 @@ struct Launcher {
     finalized: Option<Instant>,
     interrupted: Option<i32>,
     deadline: Option<Instant>,
+    kills_before: u64,
 }
 
 struct Node {
@@ -144,6 +146,7 @@ impl Launcher {
             finalized: None,
             interrupted: None,
             deadline: None,
+            kills_before: machine::out_of_memory_kills(),
             job,
         };
         let start = Start {
@@ -337,7 +340,7 @@ impl Launcher {
         if is_complete {
             self.finish()?;
         } else if self.interrupted.is_none() {
-            show(ending.as_ref().and_then(|ending| ending.message.as_deref()));
+            self.show(ending.as_ref());
         }
         reap::kill_all();
         let exit_code = match (self.interrupted, ending) {
@@ -355,6 +358,15 @@ impl Launcher {
             faults: self.faults,
             counters: counters.collect::<io::Result<_>>()?,
         })
+    }
+
+    /// One write, so that it cannot be mixed with the output of others.
+    fn show(&self, ending: Option<&Ending>) {
+        let Some(Ending { exit_code, message: Some(message), .. }) = ending else { return };
+        let is_starved = *exit_code == 128 + libc::SIGKILL && machine::out_of_memory_kills() > self.kills_before;
+        let note =
+            if is_starved { "\n  note: the kernel has ended processes for want of memory during this run" } else { "" };
+        let _ = io::stderr().write_all(format!("{message}{note}\n").as_bytes()); // nobody reads: nothing to be done
     }
 
     /// Lets the nodes end by themselves, so that their services have counted everything.
@@ -390,11 +402,4 @@ fn make_token() -> io::Result<OwnedFd> {
     let mut token = [0; 32];
     getrandom::fill(&mut token).map_err(io::Error::other)?;
     memory::sealed("finespun-token", &token)
-}
-
-/// One write, so that it cannot be mixed with the output of others.
-fn show(message: Option<&str>) {
-    if let Some(message) = message {
-        let _ = io::stderr().write_all(format!("{message}\n").as_bytes());
-    }
 }

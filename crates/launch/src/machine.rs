@@ -30,6 +30,16 @@ pub fn cgroup_bytes() -> Option<u64> {
     left.min()
 }
 
+/// How many processes the kernel has ended for want of memory, on this machine and since it started.
+#[must_use]
+pub fn out_of_memory_kills() -> u64 {
+    fs::read_to_string("/proc/vmstat").ok().and_then(|text| vmstat(&text, "oom_kill")).unwrap_or(0)
+}
+
+fn vmstat(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
 fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -67,13 +77,19 @@ fn left_in(folder: &Path) -> Option<u64> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::{HUGE, cgroup_folders, default_heap_bytes, meminfo_bytes};
+    use super::{HUGE, cgroup_folders, default_heap_bytes, meminfo_bytes, vmstat};
 
     #[test]
     fn meminfo_is_read_by_whole_names() {
         let text = "MemTotal:       24000000 kB\nMemAvailable:   12 kB\n";
         assert_eq!(meminfo_bytes(text, "MemAvailable"), Some(12 * 1024));
         assert_eq!(meminfo_bytes(text, "Mem"), None);
+    }
+
+    #[test]
+    fn vmstat_is_read_by_whole_names() {
+        assert_eq!(vmstat("oom_kill_x 1\noom_kill 2\nnr_free_pages 3\n", "oom_kill"), Some(2));
+        assert_eq!(vmstat("nr_free_pages 3\n", "oom_kill"), None);
     }
 
     #[test]

@@ -222,6 +222,13 @@ mod tests {
     }
 
     #[test]
+    fn every_rule_is_described_in_the_documentation_in_this_order() {
+        let document = include_str!("../../../docs/statistics.md");
+        let places = RULES.iter().map(|rule| document.find(&format!("| {} |", rule.name)).expect(rule.name));
+        assert!(places.is_sorted());
+    }
+
+    #[test]
     fn every_rule_has_a_name_of_its_own() {
         let mut names = RULES.iter().map(|rule| rule.name).collect::<Vec<_>>();
         names.sort_unstable();

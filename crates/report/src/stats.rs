@@ -271,6 +271,17 @@ pub mod tests {
     }
 
     #[test]
+    fn every_name_is_described_in_the_documentation() {
+        let document = include_str!("../../../docs/statistics.md");
+        let json = serde_json::to_value(run_of(1, |_| [0; 7], &[])).expect("JSON");
+        let names = json.as_object().expect("an object").keys();
+        let parts = json["breakdown"][0].as_object().expect("an object").keys();
+        for name in names.chain(parts) {
+            assert!(document.contains(&format!("`{name}`")), "{name} is missing");
+        }
+    }
+
+    #[test]
     fn what_is_written_is_read_back() {
         let stats = run_of(3, |node| [u64::from(node); 7], &[(Counter::Twins, 3), (Counter::Sleeps, u64::MAX / 4)]);
         let text = serde_json::to_string_pretty(&stats).expect("JSON");

@@ -90,14 +90,28 @@ impl World {
         self.spawn(&[], args).wait()
     }
 
+    /// With a terminal of its own (by util-linux's `script`): what is typed on it is the job's input.
+    pub fn start_on_terminal(&self, flags: &[&str], script: &str) -> Job {
+        let program = self.file("program", &format!("{PRELUDE}{script}\n"));
+        let line = [&[env!("CARGO_BIN_EXE_finespun"), "run"], flags, &[program.as_str()]].concat().join(" ");
+        let mut command = Command::new("script");
+        command.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm");
+        self.spawn_command(command, &[])
+    }
+
     fn spawn(&self, environment: &[(&str, &str)], args: &[&str]) -> Job {
         let mut command = Command::new(env!("CARGO_BIN_EXE_finespun"));
+        command.args(args);
+        self.spawn_command(command, environment)
+    }
+
+    fn spawn_command(&self, mut command: Command, environment: &[(&str, &str)]) -> Job {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FINESPUN_") {
                 command.env_remove(name);
             }
         }
-        command.args(args).envs(environment.iter().copied()).env("WORLD", self.folder.path());
+        command.env_remove("NO_COLOR").envs(environment.iter().copied()).env("WORLD", self.folder.path());
         command.current_dir(self.folder.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("finespun starts");
@@ -138,24 +152,35 @@ impl Drop for Job {
 
 impl Job {
     pub fn with_input(mut self, text: &str) -> Self {
-        self.child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("somebody reads");
+        self.type_in(text.as_bytes());
+        drop(self.child.stdin.take());
         self
+    }
+
+    pub fn type_in(&mut self, text: &[u8]) {
+        self.child.stdin.as_mut().expect("a pipe").write_all(text).expect("somebody reads");
     }
 
     pub fn launcher(&self) -> i32 {
         self.child.id().cast_signed()
     }
 
-    /// The process that has said `up PID NODE.VIEW` of itself; waits until it has.
-    pub fn pid_of(&mut self, place: &str) -> i32 {
+    /// Reads the output until it is as wanted.
+    pub fn read_until(&mut self, is_there: impl Fn(&str) -> bool) {
         let stdout = self.stdout.as_mut().expect("not closed");
-        loop {
-            let found = self.seen.lines().find_map(|line| line.strip_prefix("up ")?.strip_suffix(place));
-            if let Some(pid) = found {
-                return pid.trim().parse().expect("a pid");
-            }
+        while !is_there(&self.seen) {
             assert!(stdout.read_line(&mut self.seen).expect("text") > 0, "the job ended: {}", self.seen);
         }
+    }
+
+    /// The process that has said `up PID NODE.VIEW` of itself; waits until it has.
+    pub fn pid_of(&mut self, place: &str) -> i32 {
+        let find = |text: &str| {
+            let pid = text.lines().find_map(|line| line.strip_prefix("up ")?.trim_end().strip_suffix(place))?;
+            pid.trim().parse::<i32>().ok()
+        };
+        self.read_until(|text| find(text).is_some());
+        find(&self.seen).expect("read until it is there")
     }
 
     pub fn read_one_line_and_close(&mut self) {
