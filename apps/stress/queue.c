@@ -17,6 +17,7 @@ enum { ID_CELL = 0, SEAL_CELL = 7 };                                            
 struct queue_memory {
     uint64_t *total; /* items that have gone through each queue */
     uint64_t *sum;   /* of their seals */
+    uint64_t *put_seen, *taken_seen; /* the numbers this processor saw last */
     uint64_t *next;  /* the least number the next item of each producer may have, in one queue and round */
 };
 
@@ -85,9 +86,29 @@ static void wake(fsp_cond_t *cond, uint64_t number)
         fsp_cond_signal(cond);
 }
 
-static uint64_t count_at(actor *actor, const queue *queue, unsigned cell)
+/* The numbers of items put and taken; with the mutex held they never go back, and differ by the ring's size at most.
+ * Without this check a stale number could send a processor to sleep for ever. */
+static void read_counts(actor *actor, const queue *queue, uint64_t *put, uint64_t *taken)
 {
-    return read_version(actor, control(queue, cell));
+    uint64_t *put_seen = &actor->queue->put_seen[queue->index], *taken_seen = &actor->queue->taken_seen[queue->index];
+    *put = read_version(actor, control(queue, PUT_CELL));
+    *taken = read_version(actor, control(queue, TAKEN_CELL));
+    if (*put < *put_seen || *taken < *taken_seen || *put - *taken > RING)
+        fail(actor, "queue %zu at %p: %" PRIu64 " items put, %" PRIu64 " taken; seen here before: %" PRIu64 ", %" PRIu64,
+             queue->index, control(queue, PUT_CELL), *put, *taken, *put_seen, *taken_seen);
+    *put_seen = *put;
+    *taken_seen = *taken;
+}
+
+/* Waits until there are not `count` items in the queue. */
+static void wait_while(actor *actor, const queue *queue, uint64_t count, unsigned cond_cell, uint64_t *put,
+                       uint64_t *taken)
+{
+    read_counts(actor, queue, put, taken);
+    while (*put - *taken == count) {
+        fsp_cond_wait(control(queue, cond_cell), control(queue, MUTEX_CELL));
+        read_counts(actor, queue, put, taken);
+    }
 }
 
 static void set_count(const queue *queue, unsigned cell, uint64_t count)
@@ -106,10 +127,10 @@ static void write_entry(const queue *queue, uint64_t number, uint64_t id)
 static void put(actor *actor, const queue *queue, unsigned i)
 {
     fsp_mutex_t *mutex = control(queue, MUTEX_CELL);
+    uint64_t number, taken;
     fsp_mutex_lock(mutex);
-    while (count_at(actor, queue, PUT_CELL) - count_at(actor, queue, TAKEN_CELL) == RING)
-        fsp_cond_wait(control(queue, NOT_FULL_CELL), mutex);
-    uint64_t number = count_at(actor, queue, PUT_CELL) + 1;
+    wait_while(actor, queue, RING, NOT_FULL_CELL, &number, &taken);
+    number++;
     write_entry(queue, number, item_id(actor->round, actor->me, i));
     set_count(queue, PUT_CELL, number);
     wake(control(queue, NOT_EMPTY_CELL), number);
@@ -135,10 +156,10 @@ static void check_entry(actor *actor, const queue *queue, uint64_t number)
 static void take(actor *actor, const queue *queue)
 {
     fsp_mutex_t *mutex = control(queue, MUTEX_CELL);
+    uint64_t number, put;
     fsp_mutex_lock(mutex);
-    while (count_at(actor, queue, PUT_CELL) == count_at(actor, queue, TAKEN_CELL))
-        fsp_cond_wait(control(queue, NOT_EMPTY_CELL), mutex);
-    uint64_t number = count_at(actor, queue, TAKEN_CELL) + 1;
+    wait_while(actor, queue, 0, NOT_EMPTY_CELL, &put, &number);
+    number++;
     check_entry(actor, queue, number);
     *(uint64_t *)control(queue, SUM_CELL) += *(uint64_t *)entry(queue, number, SEAL_CELL);
     set_count(queue, TAKEN_CELL, number);
@@ -171,6 +192,8 @@ void queue_begin(actor *actor)
     actor->queue = private_memory(1, sizeof *actor->queue);
     actor->queue->total = private_memory(queues, sizeof(uint64_t));
     actor->queue->sum = private_memory(queues, sizeof(uint64_t));
+    actor->queue->put_seen = private_memory(queues, sizeof(uint64_t));
+    actor->queue->taken_seen = private_memory(queues, sizeof(uint64_t));
     actor->queue->next = private_memory(actor->plan->processors, sizeof(uint64_t));
 }
 
@@ -208,6 +231,8 @@ void queue_end(actor *actor)
 {
     free(actor->queue->total);
     free(actor->queue->sum);
+    free(actor->queue->put_seen);
+    free(actor->queue->taken_seen);
     free(actor->queue->next);
     free(actor->queue);
 }

@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,20 +94,29 @@ static unsigned shuffle_kinds(const actor *actor, const kind *order[KINDS])
     return count;
 }
 
+/* What stop_late names: the kind last begun in this process.  Only for its message. */
+static _Atomic(const char *) last_begun = "start";
+
+static void begin_kind(actor *actor, const kind *kind)
+{
+    actor->kind = kind->name;
+    last_begun = kind->name;
+}
+
 static void run_round(actor *actor)
 {
     const kind *order[KINDS] = {NULL};
     unsigned count = shuffle_kinds(actor, order);
     alarm(actor->plan->limit); /* starts anew: see stop_late */
     for (unsigned i = 0; i < count; i++) {
-        actor->kind = order[i]->name;
+        begin_kind(actor, order[i]);
         order[i]->act(actor);
         if (decide(actor, 802, i, 0) % 3 == 0)
             everybody(actor);
     }
     everybody(actor);
     for (unsigned i = 0; i < count; i++) {
-        actor->kind = order[i]->name;
+        begin_kind(actor, order[i]);
         order[i]->check(actor);
     }
     everybody(actor);
@@ -121,14 +131,21 @@ static void release_private(actor *actor)
     free(actor->buffer);
 }
 
-/* A lost wake-up or a lock nobody gives back must not hang a test.  Only calls that a signal handler may make. */
+/* A lost wake-up or a lock nobody gives back must not hang a test.  Only calls that a signal handler may make; one
+ * write, so that the lines of several processes stay apart. */
 static void stop_late(int signal)
 {
-    static const char text[] = "stress: WRONG: a round took longer than --limit: a lost wake-up, or a lock not given back?\n";
+    static const char text[] = "stress: WRONG: a round took longer than --limit (a lost wake-up? a lock not given back?); "
+                               "last begun here: kind ";
+    const char *kind = last_begun;
+    char line[sizeof text + 16];
+    size_t size = sizeof text - 1;
     (void)signal;
-    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
-        _exit(3);
-    _exit(1);
+    memcpy(line, text, size);
+    while (*kind != '\0' && size < sizeof line - 1)
+        line[size++] = *kind++;
+    line[size++] = '\n';
+    _exit(write(STDOUT_FILENO, line, size) > 0 ? 1 : 3);
 }
 
 static void worker(void *argument)
