@@ -17,7 +17,8 @@ pub(crate) struct Held<'a>(&'a WordLock);
 impl WordLock {
     /// Takes the lock if it is free now.
     pub(crate) fn try_lock(&self) -> Option<Held<'_>> {
-        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok().then_some(Held(self))
+        // Made only when the lock was taken: a guard that is thrown away opens it.
+        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok().then(|| Held(self))
     }
 
     /// Takes the lock. Holders never sleep while they have it, but they may have lost their core: after a few
