@@ -90,6 +90,12 @@ impl WordLock {
         Guard(self)
     }
 
+    /// Takes the lock until the guard is dropped, if it is free.
+    pub fn try_guard(&self) -> Option<Guard<'_>> {
+        // Made only once the lock is taken: dropping a guard releases it, whoever holds it.
+        self.try_lock().then(|| Guard(self))
+    }
+
     /// True while somebody holds it; only good for asserts and reports.
     #[must_use]
     pub fn is_held(&self) -> bool {
@@ -114,8 +120,9 @@ mod tests {
     fn a_held_lock_cannot_be_taken_and_a_dropped_guard_frees_it() {
         let lock = WordLock::new();
         let guard = lock.guard();
-        assert!(!lock.try_lock() && lock.is_held());
+        assert!(!lock.try_lock() && lock.try_guard().is_none() && lock.is_held());
         drop(guard);
+        assert!(lock.try_guard().is_some());
         assert!(lock.try_lock());
         lock.unlock();
         assert!(!lock.is_held());
