@@ -21,7 +21,6 @@
 #![deny(unsafe_code)]
 
 mod delay;
-mod lock;
 mod mesh;
 mod outcome;
 mod queue;

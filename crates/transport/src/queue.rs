@@ -6,7 +6,7 @@
 //! On the wire a message is its length (4 bytes, little-endian) and its bytes.
 
 use crate::MESSAGE_BYTES_MAX;
-use crate::lock::{Held, WordLock};
+use finespun_sys::lock::{Guard, WordLock};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Bytes of the length before each message.
@@ -35,7 +35,7 @@ pub(crate) struct OutState {
 pub(crate) struct Out<'a> {
     pub(crate) state: &'a OutState,
     pub(crate) ring: &'a mut [u8],
-    pub(crate) _held: Held<'a>,
+    pub(crate) _held: Guard<'a>,
 }
 
 /// The buffer in: linear, so that a message is one slice. It needs no ring, because a pass ends with less than
@@ -60,7 +60,7 @@ pub(crate) struct InState {
 pub(crate) struct In<'a> {
     pub(crate) state: &'a InState,
     pub(crate) buffer: &'a mut [u8],
-    pub(crate) _held: Held<'a>,
+    pub(crate) _held: Guard<'a>,
 }
 
 /// A length that no sender of ours writes.
@@ -184,5 +184,75 @@ impl In<'_> {
     fn set_bounds(&mut self, start: usize, end: usize) {
         self.state.start.store(start as u64, Relaxed);
         self.state.end.store(end as u64, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zeroed_out() -> OutState {
+        let word = AtomicU64::default;
+        let (start, length, messages, bytes, writes) = (word(), word(), word(), word(), word());
+        OutState { lock: WordLock::new(), closed: AtomicU32::new(0), start, length, messages, bytes, writes }
+    }
+
+    fn zeroed_in() -> InState {
+        let word = AtomicU64::default;
+        let (start, end, messages, bytes, reads) = (word(), word(), word(), word(), word());
+        InState { lock: WordLock::new(), cause: AtomicU32::new(0), start, end, messages, bytes, reads }
+    }
+
+    /// Bytes go from one queue to the other in pieces of every small size: the ring wraps at every place, and the
+    /// buffer in ends in the middle of every message.
+    #[test]
+    fn messages_survive_any_cut_and_any_wrap() {
+        for piece in 1..40 {
+            let (out_state, in_state) = (zeroed_out(), zeroed_in());
+            let (mut ring, mut buffer) = (vec![0; 101], vec![0; 2 * FRAME_BYTES_MAX]);
+            let mut out = Out { state: &out_state, ring: &mut ring, _held: out_state.lock.guard() };
+            let mut inbox = In { state: &in_state, buffer: &mut buffer, _held: in_state.lock.guard() };
+            let message = |number: u8| vec![number; usize::from(number) % 60];
+            let (mut sent, mut got) = (0, 0);
+            while got < 200 {
+                let next = message(sent);
+                if sent < 200 && out.has_room(next.len()) {
+                    let (head, tail) = next.split_at(next.len() / 2);
+                    out.append(&[head, tail], next.len());
+                    sent += 1;
+                    continue;
+                }
+                let moved = out.front().len().min(piece);
+                inbox.room()[..moved].copy_from_slice(&out.front()[..moved]);
+                out.take(moved);
+                inbox.filled(moved);
+                while let Some(whole) = inbox.next().unwrap() {
+                    assert_eq!(whole, message(got));
+                    got += 1;
+                }
+            }
+            assert_eq!((out_state.length(), out_state.start.load(Relaxed)), (0, 0));
+            assert_eq!(out_state.bytes.load(Relaxed), in_state.bytes.load(Relaxed));
+        }
+    }
+
+    #[test]
+    fn a_message_is_refused_when_it_would_not_fit_by_one_byte() {
+        let state = zeroed_out();
+        let mut ring = [0; 16];
+        let mut out = Out { state: &state, ring: &mut ring, _held: state.lock.guard() };
+        assert!(out.has_room(12) && !out.has_room(13));
+        out.append(&[&[1; 5]], 5);
+        assert!(out.has_room(3) && !out.has_room(4));
+    }
+
+    #[test]
+    fn a_length_beyond_the_longest_message_is_malformed() {
+        let state = zeroed_in();
+        let mut buffer = vec![0; 2 * FRAME_BYTES_MAX];
+        let mut inbox = In { state: &state, buffer: &mut buffer, _held: state.lock.guard() };
+        inbox.room()[..4].copy_from_slice(&(MESSAGE_BYTES_MAX as u32 + 1).to_le_bytes());
+        inbox.filled(4);
+        assert_eq!(inbox.next(), Err(Malformed));
     }
 }

@@ -116,7 +116,7 @@ impl Shared {
     /// Takes the peer's send lock, and with it the queue.
     pub(crate) fn lock_out(&self, peer: NodeId) -> Out<'_> {
         let state = &self.link(peer).out;
-        let held = state.lock.lock();
+        let held = state.lock.guard();
         let at = links_end(self.nodes) + self.index(peer) * (OUT_BYTES + IN_BYTES);
         // SAFETY: `index < nodes`, so the queue ends before `bytes(nodes)`, checked by `attach`. The queue is
         // reached only here, with its lock held until the `Out` is gone: nobody else reads or writes it.
@@ -127,7 +127,7 @@ impl Shared {
     /// Takes the peer's receive lock, and with it the buffer, unless somebody is receiving from the peer now.
     pub(crate) fn try_lock_in(&self, peer: NodeId) -> Option<In<'_>> {
         let state = &self.link(peer).r#in;
-        let held = state.lock.try_lock()?;
+        let held = state.lock.try_guard()?;
         let at = links_end(self.nodes) + self.index(peer) * (OUT_BYTES + IN_BYTES) + OUT_BYTES;
         // SAFETY: as in `lock_out`, with the receive lock.
         let buffer = unsafe { std::slice::from_raw_parts_mut(self.base.byte_add(at).as_ptr(), IN_BYTES) };
