@@ -171,6 +171,13 @@ catalogue! {
         more: "The pointer lies outside the shared heap, inside an allocation, or in memory already freed. Memory of \
                malloc is freed by free, memory of fsp_malloc by fsp_free.",
     }
+    /// Too many synchronization objects in use at once.
+    TooManyObjects = 52 {
+        why: "a node keeps the state of the mutexes, barriers and flags in use in tables of a fixed size",
+        fix: "unlock mutexes and reset flags that are no longer needed, or run on more nodes",
+        exit: 52,
+        more: "Only objects in use count: a held mutex, a barrier with somebody in it, a flag above 0. Each node has room for about four million of them.",
+    }
     /// Nodes that run different builds.
     Builds = 60 {
         why: "all processes of a job must run the same build of the program and of Finespun, since code and data are shared",

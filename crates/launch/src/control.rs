@@ -99,6 +99,12 @@ impl Lines {
         Self { stream, partial: Vec::new() }
     }
 
+    /// The descriptor alone.
+    #[must_use]
+    pub fn into_fd(self) -> OwnedFd {
+        self.stream.into()
+    }
+
     /// Reads and writes lines on an inherited descriptor.
     #[must_use]
     pub fn from_fd(fd: OwnedFd) -> Self {

@@ -131,9 +131,6 @@ impl Launcher {
         let Plan { mut job, file, command, prefix } = plan;
         let memory = (0..job.nodes).map(|node| Memory::create(&job, node)).collect::<io::Result<Vec<_>>>()?;
         job.memory = memory.iter().map(Memory::numbers).collect();
-        for (node, memory) in (0..).zip(&memory) {
-            memory::format(memory.segment.as_fd(), &job, node)?;
-        }
         let name = command.first().map_or_else(String::new, |name| name.display().to_string());
         let mut launcher = Self {
             signals: SignalFd::with_flags(handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
@@ -348,8 +345,7 @@ impl Launcher {
             (None, Some(ending)) => ending.exit_code,
             (None, None) => self.roll.exit_code(),
         };
-        let counters = (0..).zip(&self.memory);
-        let counters = counters.map(|(node, memory)| memory::read_counters(memory.segment.as_fd(), &self.job, node));
+        let counters = self.memory.iter().map(|memory| Ok(memory::read(memory, &self.job)?.processors));
         let elapsed = self.begun.map(|begun| self.finalized.unwrap_or(ended).saturating_duration_since(begun));
         Ok(Outcome {
             exit_code,

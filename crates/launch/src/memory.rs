@@ -5,18 +5,18 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use finespun_job::{Job, NodeMemory};
-use finespun_types::{Bucket, Counter, Counters};
+use finespun_runtime::segment::{self, Told};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 /// The memory of one node, open in the launcher.
 #[derive(Debug)]
 pub struct Memory {
-    /// The frames: sparse, `heap_bytes` long.
+    /// The frames: sparse.
     pub frames: OwnedFd,
     /// The node segment.
     pub segment: OwnedFd,
@@ -28,8 +28,8 @@ impl Memory {
     /// # Errors
     /// What the kernel says.
     pub fn create(job: &Job, node: u32) -> io::Result<Self> {
-        let frames = sparse(&format!("finespun-frames-n{node}"), job.heap_bytes)?;
-        let segment = sparse(&format!("finespun-segment-n{node}"), segment_bytes(job))?;
+        let frames = sparse(&format!("finespun-frames-n{node}"), segment::frame_bytes(job))?;
+        let segment = sparse(&format!("finespun-segment-n{node}"), segment::segment_bytes(job))?;
         Ok(Self { frames, segment })
     }
 
@@ -70,37 +70,12 @@ fn sparse(name: &str, bytes: u64) -> io::Result<OwnedFd> {
     finespun_sys::memory::create(&name, usize::try_from(bytes).map_err(io::Error::other)?)
 }
 
-const WORDS: usize = Counter::COUNT + Bucket::COUNT;
-
-/// Bytes of a node segment.
-#[must_use]
-pub fn segment_bytes(job: &Job) -> u64 {
-    u64::from(job.views * job.threads) * (WORDS * 8) as u64
-}
-
-/// Makes a new segment ready for use.
-///
-/// # Errors
-/// What the kernel says.
-pub fn format(_segment: BorrowedFd<'_>, _job: &Job, _node: u32) -> io::Result<()> {
-    Ok(()) // all zero is what counters start with
-}
-
 /// The counters of a node's processors, by processor.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn read_counters(segment: BorrowedFd<'_>, job: &Job, _node: u32) -> io::Result<Vec<Counters>> {
-    let bytes = contents(segment)?;
-    let processors = (job.views * job.threads) as usize;
-    Ok(bytes.chunks_exact(WORDS * 8).take(processors).map(decode).collect())
-}
-
-fn decode(bytes: &[u8]) -> Counters {
-    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
-    let mut counters = Counters::ZERO;
-    counters.counts.iter_mut().chain(&mut counters.nanos).zip(&mut words).for_each(|(to, from)| *to = from);
-    counters
+pub fn read(memory: &Memory, job: &Job) -> io::Result<Told> {
+    segment::read(memory.segment.as_fd(), memory.frames.as_fd(), job)
 }
 
 #[cfg(test)]
@@ -112,7 +87,7 @@ mod tests {
     use finespun_job::{Faults, Job, Transport};
     use finespun_types::Counters;
 
-    use super::{Memory, contents, read_counters, sealed};
+    use super::{Memory, contents, read, sealed};
 
     #[test]
     fn a_sealed_memfd_keeps_its_contents() {
@@ -130,12 +105,12 @@ mod tests {
             threads: 3,
             transport: Transport::Shm,
             faults: Faults::Auto,
-            heap_bytes: 1 << 40,
+            heap_bytes: 1 << 36,
             memory: Vec::new(),
             protocol: "csm-2l".into(),
         };
         let memory = Memory::create(&job, 0).expect("memory");
-        assert_eq!(read_counters(memory.segment.as_fd(), &job, 0).expect("counters"), [Counters::ZERO; 6]);
-        assert_eq!(File::from(memory.frames).metadata().expect("metadata").len(), 1 << 40);
+        assert_eq!(read(&memory, &job).expect("counters").processors, [Counters::ZERO; 6]);
+        assert!(File::from(memory.frames).metadata().expect("metadata").len() >= 1 << 36);
     }
 }

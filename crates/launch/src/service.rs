@@ -4,25 +4,36 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use finespun_job::Job;
+use finespun_job::{Job, Transport};
+use finespun_runtime::service::Service;
+use finespun_types::NodeId;
 
 use crate::control::Lines;
 
-/// The running service of a node.
-pub struct Running;
+/// The running service of a node; nothing runs where nodes reach each other's memory.
+pub struct Running(Option<Service>);
 
-/// Starts the service of `node`, on threads of its own. `sockets` has the connection to each node (transport tcp) or is
+/// Starts the service of `node`, on a thread of its own. `sockets` has the connection to each node (transport tcp) or is
 /// empty. It tells what goes wrong by sending [`finespun_job::Report`]s over `reports`: `PeerLost` when a connection closes,
 /// `Failed` for anything else that must end the job.
 ///
 /// # Errors
 /// What keeps it from starting.
 pub fn start(job: &Arc<Job>, node: u32, sockets: &[Option<OwnedFd>], reports: Lines) -> io::Result<Running> {
-    let _ = (job, node, sockets, reports);
-    Ok(Running)
+    if job.transport == Transport::Shm {
+        return Ok(Running(None));
+    }
+    let node = u8::try_from(node).map(NodeId).map_err(io::Error::other)?;
+    let duplicate = |socket: &Option<OwnedFd>| socket.as_ref().map(OwnedFd::try_clone).transpose();
+    let sockets = sockets.iter().map(duplicate).collect::<io::Result<_>>()?;
+    Ok(Running(Some(Service::start(job, node, sockets, reports.into_fd())?)))
 }
 
 impl Running {
     /// Ends the service: all processes of the program, on all nodes, have ended.
-    pub fn stop(self) {}
+    pub fn stop(self) {
+        if let Some(service) = self.0 {
+            service.stop();
+        }
+    }
 }

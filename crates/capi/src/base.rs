@@ -1,0 +1,133 @@
+//! `finespun/base.h`.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use finespun_errors::Code;
+use finespun_runtime::program::{self, Identity};
+use finespun_runtime::{Failure, Model};
+
+use crate::error::{refuse, status, value};
+
+unsafe extern "C" {
+    /// The C library's, which tells the exit code where atexit does not.
+    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+/// `fsp_init`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_init(_argc: *mut c_int, _argv: *mut c_void) -> c_int {
+    start(Model::Main)
+}
+
+/// `fsp_init_spmd`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_init_spmd(_argc: *mut c_int, _argv: *mut c_void) -> c_int {
+    start(Model::Spmd)
+}
+
+fn start(model: Model) -> c_int {
+    let started = program::start(model, run);
+    if started.is_ok() {
+        // SAFETY: a function of this library, which is never unloaded; atexit only fails for want of memory, and then
+        // only the program's own call ends the runtime.
+        unsafe { on_exit(at_exit, std::ptr::null_mut()) };
+    }
+    status(started.map(|_| ()))
+}
+
+/// Ends the runtime for a program that returns from main without having done it. A program that exits with an error
+/// has not come to its end: others may wait for it, and the launcher tells them.
+extern "C" fn at_exit(code: c_int, _: *mut c_void) {
+    if code == 0 {
+        program::end();
+    }
+}
+
+/// Runs a function of the program.
+fn run(function: usize, argument: u64) -> u64 {
+    // SAFETY: the address is that of a `void *(*)(void *)` which the program gave fsp_thread_create in a process of the same
+    // build, moved by this process's load address (`Program::address_of` checked that it lies in the program).
+    let function: extern "C" fn(*mut c_void) -> *mut c_void = unsafe { std::mem::transmute(function) };
+    function(std::ptr::with_exposed_provenance_mut(argument as usize)) as u64
+}
+
+/// `fsp_finalize`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_finalize() {
+    program::end();
+}
+
+/// `fsp_abort`
+///
+/// # Safety
+/// `why` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsp_abort(code: c_int, why: *const c_char) -> ! {
+    let why = if why.is_null() {
+        "no reason given".into()
+    } else {
+        // SAFETY: by contract a C string.
+        unsafe { CStr::from_ptr(why) }.to_string_lossy()
+    };
+    program::abort(code, &why)
+}
+
+fn identity() -> Identity {
+    value(program::identity(), Identity { node: 0, nodes: 0, processor: 0, processors: 0, per_node: 0 })
+}
+
+/// `fsp_node`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_node() -> c_int {
+    identity().node as c_int
+}
+
+/// `fsp_nodes`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_nodes() -> c_int {
+    identity().nodes as c_int
+}
+
+/// `fsp_processor`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_processor() -> c_int {
+    identity().processor as c_int
+}
+
+/// `fsp_processors`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_processors() -> c_int {
+    identity().processors as c_int
+}
+
+/// `fsp_processors_per_node`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_processors_per_node() -> c_int {
+    identity().per_node as c_int
+}
+
+/// `fsp_version`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// `fsp_phase_begin`
+///
+/// # Safety
+/// `name` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsp_phase_begin(name: *const c_char) {
+    if name.is_null() {
+        refuse(Failure::new(Code::Argument, "fsp_phase_begin: the name is NULL"));
+        return;
+    }
+    // SAFETY: by contract a C string.
+    value(program::begin_phase(&unsafe { CStr::from_ptr(name) }.to_string_lossy()), ());
+}
+
+/// `fsp_phase_end`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_phase_end() {
+    value(program::end_phase(), ());
+}

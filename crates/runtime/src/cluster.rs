@@ -1,0 +1,133 @@
+//! What a process knows of its job: who it is, and the memory it can reach.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use finespun_job::{Job, Transport};
+use finespun_protocol::cashmere::Place;
+use finespun_sync::place;
+use finespun_sys::view;
+use finespun_transport::Mesh;
+use finespun_types::{NodeId, ProcessorId, UnitId, ViewId};
+
+use crate::sys::segment::{Segment, Slot};
+use crate::sys::shape::{GUESTS, STRIPES, Shape};
+
+/// How a node reaches the others.
+pub enum Reach {
+    /// Their segments are mapped here: run their tables.
+    Direct,
+    /// By messages.
+    Messages(Mesh),
+}
+
+/// One process's job.
+pub struct Cluster {
+    /// The job.
+    pub job: Job,
+    /// The places of everything.
+    pub shape: Shape,
+    /// This process's node.
+    pub me: NodeId,
+    /// How the others are reached.
+    pub reach: Reach,
+    /// The nodes' memory; only this node's own with messages.
+    nodes: Vec<Option<Segment>>,
+    /// This process's view of its node's frames; none in a service process.
+    pub view: Option<(ViewId, view::View)>,
+    /// How long to look again before sleeping, in ticks.
+    pub spin_ticks: u64,
+}
+
+/// Pages whose homes one manager decides, side by side.
+const MANAGER_RUN: u32 = 16;
+
+impl Cluster {
+    /// Maps what this process may reach. `fd_of` turns a descriptor number of the job into a descriptor.
+    ///
+    /// # Errors
+    /// The kernel's, when memory cannot be mapped.
+    pub fn join(
+        job: Job,
+        me: NodeId,
+        sockets: Vec<Option<OwnedFd>>,
+        fd_of: impl Fn(i32) -> BorrowedFd<'static>,
+        spin_ticks: u64,
+    ) -> io::Result<Self> {
+        let shape = Shape::of(&job);
+        let mut nodes = Vec::with_capacity(shape.nodes);
+        for (node, memory) in job.memory.iter().enumerate() {
+            let mine = node == usize::from(me.0) || job.transport == Transport::Shm;
+            let map = || Segment::map(fd_of(memory.segment), fd_of(memory.frames), shape);
+            nodes.push(mine.then(map).transpose()?);
+        }
+        let mut cluster = Self { job, shape, me, reach: Reach::Direct, nodes, view: None, spin_ticks };
+        if cluster.job.transport == Transport::Tcp {
+            cluster.reach =
+                Reach::Messages(crate::sys::descriptors::attach_mesh(cluster.mine(), me, shape.nodes, sockets)?);
+        }
+        Ok(cluster)
+    }
+
+    /// This node's memory.
+    pub fn mine(&self) -> &Segment {
+        self.at(self.me)
+    }
+
+    /// A node's memory. With messages only this node's own.
+    pub fn at(&self, node: NodeId) -> &Segment {
+        self.nodes[usize::from(node.0)].as_ref().expect("only this node's memory is reached when nodes send messages")
+    }
+
+    /// Can this process reach the node's memory?
+    pub fn reaches(&self, node: NodeId) -> bool {
+        self.nodes[usize::from(node.0)].is_some()
+    }
+
+    /// This process's view number.
+    pub fn my_view(&self) -> ViewId {
+        self.view.as_ref().map(|(id, _)| *id).expect("only a process of the program has a view")
+    }
+
+    /// What a unit's address says, at a node.
+    pub fn place(&self, node: NodeId, unit: UnitId) -> Place {
+        let manager = NodeId((unit.0 / MANAGER_RUN % self.shape.nodes as u32) as u8);
+        Place { me: node, manager, fixed_home: self.shape.layout.home_of(unit.0) }
+    }
+
+    /// Where the state of a synchronization object stands.
+    pub fn manager_of(&self, address: u64) -> (NodeId, usize) {
+        let place = place(address, self.shape.nodes as u32, STRIPES as u32);
+        (place.node, place.table as usize)
+    }
+
+    /// A processor's node, and the index of its slot there.
+    pub fn slot_of(&self, who: ProcessorId) -> (NodeId, usize) {
+        let (who, each, all) = (who.0 as usize, self.shape.processors_per_node(), self.shape.processors());
+        if who < all {
+            (NodeId((who / each) as u8), who % each)
+        } else {
+            let guest = who - all;
+            (NodeId((guest / GUESTS) as u8), each + guest % GUESTS)
+        }
+    }
+
+    /// A slot of this node as a processor of the job.
+    pub fn processor_at(&self, slot: usize) -> ProcessorId {
+        let (each, me) = (self.shape.processors_per_node(), usize::from(self.me.0));
+        let number = if slot < each { me * each + slot } else { self.shape.processors() + me * GUESTS + (slot - each) };
+        ProcessorId(number as u32)
+    }
+
+    /// A slot of this node.
+    pub fn slot(&self, index: usize) -> &Slot {
+        self.mine().slot(index)
+    }
+
+    /// A slot for one more thread that the program made itself; `None` when all are taken.
+    pub fn guest_slot(&self) -> Option<usize> {
+        let guest = self.mine().node().guests.fetch_add(1, Ordering::Relaxed) as usize;
+        (guest < GUESTS).then(|| self.shape.processors_per_node() + guest)
+    }
+}

@@ -1,0 +1,115 @@
+//! Acquire and release of this process's view: the numbered steps of `finespun_protocol::cashmere::sync`.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use finespun_protocol::cashmere::sync::release_began;
+use finespun_protocol::cashmere::{Event, Outcome};
+use finespun_types::{Access, Bucket, UnitId};
+
+use crate::cluster::Cluster;
+use crate::nest::Rights;
+use crate::sys::segment::View;
+use crate::{meter, misuse, nest, wait};
+
+/// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
+const FLUSHES_MAX: u32 = 512;
+
+/// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
+pub fn release(cluster: &Cluster) {
+    meter::timed(cluster, Bucket::Flush, || release_untimed(cluster));
+}
+
+fn release_untimed(cluster: &Cluster) {
+    let (node, id) = (cluster.mine(), cluster.my_view());
+    let view = node.view(id);
+    let _one_release = view.releasing.guard();
+    let several_threads = view.several_threads.load(Ordering::Relaxed) != 0;
+    let since = release_began(node.tick(), several_threads);
+    let mut taken = node.take_dirty(id);
+    let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, taken.as_mut_slice()) };
+    let event = Event::Flush { view: id, since };
+    let mut left = taken.len();
+    while left > 0 {
+        let last = wait::last_event(cluster);
+        let before = left;
+        left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], event, rights);
+        if left == before {
+            wait::for_event(cluster, last);
+        }
+    }
+    loop {
+        let last = wait::last_event(cluster);
+        if view.outstanding.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        wait::for_event(cluster, last);
+    }
+}
+
+/// Presents the flush of each unit once; keeps those that must wait at the front and returns how many they are.
+fn flush_some(cluster: &Cluster, view: &View, units: &mut [u32], event: Event, rights: Rights) -> usize {
+    let mut kept = 0;
+    for index in 0..units.len() {
+        let unit = units[index];
+        // Counted before, since the flush may be done before `present` returns.
+        let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
+        let outcome = if begun { nest::present(cluster, UnitId(unit), event, rights) } else { Outcome::Wait };
+        if outcome != Outcome::Begun {
+            view.outstanding.fetch_sub(1, Ordering::SeqCst);
+        }
+        if outcome == Outcome::Wait {
+            units[kept] = unit;
+            kept += 1;
+        }
+    }
+    kept
+}
+
+/// Takes the view's right to write from whole runs of units at once, ahead of the table, which would do it one by one.
+/// The view's only thread is the one that releases, so nothing is stored meanwhile.
+fn downgrade(cluster: &Cluster, units: &mut [u32]) -> Rights {
+    let (view, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
+    units.sort_unstable();
+    let writable = |unit: u32| cluster.mine().lock(UnitId(unit)).state().writers.contains(*view);
+    let mut run = 0..0;
+    for &unit in &*units {
+        // A unit that lost its mapping since it was written must not become readable.
+        if !writable(unit) {
+            continue;
+        }
+        if unit != run.end && !run.is_empty() {
+            protect(cluster, mapping, run.clone());
+            run = unit..unit;
+        }
+        run = if run.is_empty() { unit..unit + 1 } else { run.start..unit + 1 };
+    }
+    if !run.is_empty() {
+        protect(cluster, mapping, run.clone());
+    }
+    Rights::Shrunk
+}
+
+fn protect(cluster: &Cluster, mapping: &finespun_sys::view::View, run: Range<u32>) {
+    let first = UnitId(run.start);
+    if let Err(error) = mapping.protect(run) {
+        misuse::mapping(cluster, first, Access::Read, &error);
+    }
+}
+
+/// Acquire: obeys every write notice that has come.
+pub fn acquire(cluster: &Cluster) {
+    let (node, id) = (cluster.mine(), cluster.my_view());
+    let view = node.view(id);
+    let _one_acquire = view.acquiring.guard();
+    node.tick();
+    let taken = node.take_notices(id);
+    if taken.is_empty() {
+        return;
+    }
+    meter::timed(cluster, Bucket::Flush, || {
+        for &unit in taken.as_slice() {
+            nest::present(cluster, UnitId(unit), Event::Invalidate { view: id }, Rights::Shrink);
+        }
+    });
+}

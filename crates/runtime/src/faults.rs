@@ -1,0 +1,69 @@
+//! Page faults: from the signal handler to the protocol's table and back.
+//!
+//! Runs in the faulting thread, with all signals blocked. It may call what `finespun_sys::faults` lists: the engine
+//! allocates nothing, takes only locks in the node's segments (which no thread holds while it runs the program's own
+//! code), and touches frames through the engine's mapping only.
+
+use std::sync::OnceLock;
+
+use finespun_protocol::cashmere::{Event, Outcome};
+use finespun_sys::faults::FaultKind;
+use finespun_types::{Bucket, Counter, UnitId};
+
+use crate::cluster::{Cluster, Reach};
+use crate::nest::{self, Rights};
+use crate::{meter, wait};
+
+/// The process's job, for the handler.
+static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
+
+/// Serves the faults of this process's view from now on.
+///
+/// # Errors
+/// The kernel's, when the handler cannot be installed.
+pub fn install(cluster: &'static Cluster) -> std::io::Result<()> {
+    let (_, mapping) = cluster.view.as_ref().expect("only a process of the program has faults");
+    CLUSTER.get_or_init(|| cluster);
+    finespun_sys::faults::install(mapping.addresses(), on_fault)
+}
+
+fn on_fault(address: usize, kind: FaultKind) -> bool {
+    let Some(cluster) = CLUSTER.get() else { return false };
+    let Some(unit) = cluster.view.as_ref().and_then(|(_, mapping)| mapping.page_of(address)) else { return false };
+    if crate::start::is_forked() {
+        crate::start::fault_in_child(address);
+    }
+    let writes = match kind {
+        FaultKind::Read | FaultKind::Unknown => false,
+        FaultKind::Write => true,
+    };
+    serve(cluster, UnitId(unit), writes);
+    true
+}
+
+/// Makes a unit valid in this view, to read or to write: what a fault does, also for buffers of system calls.
+pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
+    let (bucket, counter) =
+        if writes { (Bucket::WriteFault, Counter::WriteFaults) } else { (Bucket::ReadFault, Counter::ReadFaults) };
+    meter::count(cluster, counter, 1);
+    meter::timed(cluster, bucket, || serve_untimed(cluster, unit, writes));
+}
+
+fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
+    let (view, since) = (cluster.my_view(), cluster.mine().tick());
+    let event = if writes { Event::WriteFault { view, since } } else { Event::ReadFault { view, since } };
+    loop {
+        let last = wait::last_event(cluster);
+        match nest::present(cluster, unit, event, Rights::Grow) {
+            Outcome::Done | Outcome::Begun => return,
+            Outcome::Wait => match &cluster.reach {
+                // The answer came inside the nest: look again.
+                Reach::Direct => {}
+                Reach::Messages(mesh) => {
+                    mesh.flush();
+                    wait::for_event(cluster, last);
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The live runtime of a node.
+//!
+//! ```text
+//!    program --fault--> faults --> nest: the tables of finespun_protocol, actions on memory
+//!    program --lock --> objects, barrier, threads: the machines of finespun_sync
+//!                       consistency: release before, acquire after
+//!                       wait: who waits, polls; service: what other nodes ask by messages
+//!    sys: the node segment and the frames, the only unsafe code
+//! ```
+//!
+//! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
+
+mod barrier;
+mod cluster;
+mod consistency;
+mod faults;
+mod memory;
+mod meter;
+mod misuse;
+mod nest;
+mod objects;
+mod phases;
+pub mod program;
+pub mod segment;
+pub mod service;
+mod start;
+mod sys;
+mod threads;
+mod wait;
+mod wire;
+
+pub use misuse::Failure;
+pub use start::{Model, Runtime};

@@ -1,0 +1,168 @@
+//! The shared heap: its tables stand at node 0; who reaches them runs them, others ask.
+
+use finespun_errors::Code;
+use finespun_heap::{BLOCK_LOG2_MAX, Policy};
+use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
+
+use crate::cluster::Cluster;
+use crate::misuse::Failure;
+use crate::objects;
+use crate::wire::Request;
+
+/// The node with the heap's tables.
+const KEEPER: NodeId = NodeId(0);
+
+/// A call of the heap. Offsets are bytes from the start of the shared space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Memory for a processor of a node.
+    Allocate {
+        /// Bytes.
+        size: u64,
+        /// A power of two.
+        align: u64,
+        /// Where the homes are.
+        policy: Policy,
+        /// Whose processor asks.
+        node: NodeId,
+    },
+    /// Gives memory back.
+    Free {
+        /// What `Allocate` returned.
+        offset: u64,
+    },
+    /// The usable size of an allocation; 0 if there is none.
+    Usable {
+        /// What `Allocate` returned.
+        offset: u64,
+    },
+}
+
+/// Runs a call: an allocation's offset and usable bytes, or zeros.
+pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Failure> {
+    if cluster.reaches(KEEPER) {
+        return run(cluster, call);
+    }
+    let (number, arguments) = words(call);
+    let request = Request::Heap { who: cluster.processor_at(slot), call: number, arguments };
+    objects::ask(cluster, cluster.slot(slot), KEEPER, request)
+}
+
+/// A call that came by a message.
+pub fn serve(cluster: &Cluster, who: ProcessorId, number: u8, arguments: [u64; 3]) {
+    let (node, _) = cluster.slot_of(who);
+    let result = match parse(number, arguments, node) {
+        Some(call) => run(cluster, call),
+        None => Err(Failure::new(Code::Bug, format!("call {number} of the heap does not exist"))),
+    };
+    objects::answer(cluster, who, result);
+}
+
+fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
+    cluster.at(KEEPER).with_heap(|heap| match call {
+        Call::Allocate { size, align, policy, node } => match heap.alloc(size, align, policy, node) {
+            Some(placement) => Ok((placement.offset, placement.usable)),
+            None => {
+                let (used, largest) = (heap.used_bytes(), heap.largest_free());
+                let limit = u64::from(cluster.shape.layout.limit_pages()) * UNIT_BYTES as u64;
+                let what = format!(
+                    "no room for {} in the shared heap: {} of {} used, largest free run {}",
+                    bytes(size),
+                    bytes(used),
+                    bytes(limit),
+                    bytes(largest)
+                );
+                Err(Failure { code: Code::HeapExhausted, what })
+            }
+        },
+        Call::Free { offset } => match heap.free(offset) {
+            Ok(_) => Ok((0, 0)),
+            Err(bad) => Err(Failure::new(Code::BadFree, bad)),
+        },
+        Call::Usable { offset } => Ok((heap.usable(offset).unwrap_or(0), 0)),
+    })
+}
+
+/// The policy for memory dealt to the nodes in blocks of `block` bytes, rounded up.
+pub fn dealt(block: u64) -> Policy {
+    let pages = block.div_ceil(UNIT_BYTES as u64).max(1);
+    let log2 = pages.next_power_of_two().trailing_zeros().min(u32::from(BLOCK_LOG2_MAX));
+    Policy::Cyclic { block_pages_log2: log2 as u8 }
+}
+
+fn words(call: Call) -> (u8, [u64; 3]) {
+    match call {
+        Call::Allocate { size, align, policy, .. } => {
+            let policy = match policy {
+                Policy::FirstTouch => 0,
+                Policy::On(node) => 1 | u64::from(node.0) << 8,
+                Policy::Cyclic { block_pages_log2 } => 2 | u64::from(block_pages_log2) << 8,
+            };
+            (1, [size, align, policy])
+        }
+        Call::Free { offset } => (2, [offset, 0, 0]),
+        Call::Usable { offset } => (3, [offset, 0, 0]),
+    }
+}
+
+fn parse(number: u8, [a, b, c]: [u64; 3], node: NodeId) -> Option<Call> {
+    Some(match number {
+        1 => {
+            let detail = (c >> 8) as u8;
+            let policy = match c & 0xff {
+                0 => Policy::FirstTouch,
+                1 => Policy::On(NodeId(detail)),
+                2 => Policy::Cyclic { block_pages_log2: detail },
+                _ => return None,
+            };
+            Call::Allocate { size: a, align: b, policy, node }
+        }
+        2 => Call::Free { offset: a },
+        3 => Call::Usable { offset: a },
+        _ => return None,
+    })
+}
+
+/// A size for people.
+fn bytes(size: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let power = (size.max(1).ilog2() / 10).min(4);
+    if power == 0 {
+        return format!("{size} bytes");
+    }
+    format!("{:.1} {}", size as f64 / f64::from(1_u32 << 10).powi(power as i32), UNITS[power as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_survives_the_wire() {
+        let node = NodeId(5);
+        for policy in [Policy::FirstTouch, Policy::On(NodeId(63)), Policy::Cyclic { block_pages_log2: 12 }] {
+            let call = Call::Allocate { size: 1 << 40, align: 64, policy, node };
+            let (number, arguments) = words(call);
+            assert_eq!(parse(number, arguments, node), Some(call));
+        }
+        for call in [Call::Free { offset: 4096 }, Call::Usable { offset: 16 }] {
+            let (number, arguments) = words(call);
+            assert_eq!(parse(number, arguments, node), Some(call));
+        }
+        assert_eq!(parse(9, [0; 3], node), None);
+    }
+
+    #[test]
+    fn blocks_are_rounded_up_to_a_power_of_two_of_pages() {
+        for (bytes, log2) in [(0, 0), (1, 0), (4096, 0), (4097, 1), (5 * 4096, 3), (1 << 40, BLOCK_LOG2_MAX)] {
+            assert_eq!(dealt(bytes), Policy::Cyclic { block_pages_log2: log2 });
+        }
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(bytes(12), "12 bytes");
+        assert_eq!(bytes(3 << 20), "3.0 MiB");
+        assert_eq!(bytes(u64::MAX), "16777216.0 TiB");
+    }
+}

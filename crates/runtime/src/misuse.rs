@@ -1,0 +1,113 @@
+//! Errors that end the job, and where they go.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
+
+use finespun_errors::{Code, Place, Report};
+use finespun_job::Report as Line;
+use finespun_protocol::cashmere::Impossible;
+use finespun_types::{Access, NodeId, UnitId};
+
+use crate::cluster::Cluster;
+use crate::meter;
+
+/// What went wrong in a call: the caller decides whether it ends the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which error.
+    pub code: Code,
+    /// What happened, in this run's own words.
+    pub what: String,
+}
+
+impl Failure {
+    /// An error with its sentence.
+    pub fn new(code: Code, what: impl Display) -> Self {
+        Self { code, what: what.to_string() }
+    }
+}
+
+/// The stream to the node's service process; none when the process is the whole job.
+static CONTROL: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Where reports go from now on.
+pub fn report_to(control: OwnedFd) {
+    // A second call is a second start, which is refused before it gets here.
+    let _ = CONTROL.set(control);
+}
+
+/// Tells the service process something; without one there is nobody to tell.
+pub fn tell(line: &Line) {
+    let Some(control) = CONTROL.get() else { return };
+    if let Ok(mut text) = serde_json::to_vec(line) {
+        text.push(b'\n');
+        // If it is gone the job is ending, and this process with it.
+        let _ =
+            std::fs::File::from(control.as_fd().try_clone_to_owned().expect("the stream stays open")).write_all(&text);
+    }
+}
+
+/// Ends the job with this error: one message, from the launcher, or from here where there is none.
+pub fn end_job(place: Place, failure: &Failure) -> ! {
+    end_job_with(place, failure, failure.code.exit_code())
+}
+
+/// Ends the job with this error and this exit code.
+pub fn end_job_with(place: Place, failure: &Failure, exit_code: i32) -> ! {
+    let report = Report { code: failure.code, place, what: failure.what.clone() };
+    if CONTROL.get().is_some() {
+        tell(&Line::Failed { message: report.to_string(), exit_code });
+    } else {
+        eprintln!("{report}");
+    }
+    crate::sys::process::exit_now(exit_code)
+}
+
+/// Where the caller stands, for messages.
+pub fn place(cluster: &Cluster) -> Place {
+    let node = u32::from(cluster.me.0);
+    match (&cluster.view, meter::slot_index()) {
+        (None, _) => Place::Node(node),
+        (Some((view, _)), slot) => {
+            let slot = slot.unwrap_or(usize::from(view.0) * cluster.shape.threads);
+            Place::Processor { node, processor: cluster.processor_at(slot).0 }
+        }
+    }
+}
+
+/// A table has no row for what happened.
+#[cold]
+pub fn bug(cluster: &Cluster, unit: UnitId, node: NodeId, impossible: &Impossible) -> ! {
+    let what = format!("unit {} at node {}: {impossible:?}", unit.0, node.0);
+    end_job(place(cluster), &Failure { code: Code::Bug, what })
+}
+
+/// A diff from another node cannot be read.
+#[cold]
+pub fn malformed(cluster: &Cluster, unit: UnitId, node: NodeId) -> ! {
+    let what = format!("a diff for unit {} arrived malformed at its home, node {}", unit.0, node.0);
+    end_job(place(cluster), &Failure { code: Code::Bug, what })
+}
+
+/// A message from another node cannot be read.
+#[cold]
+pub fn malformed_message(cluster: &Cluster, from: NodeId) -> ! {
+    let what = format!("a message from node {} could not be read", from.0);
+    end_job(place(cluster), &Failure { code: Code::Bug, what })
+}
+
+/// The queue to another node is full: it has not received for a long time.
+#[cold]
+pub fn queue_full(cluster: &Cluster, to: NodeId) -> ! {
+    let what = format!("node {} has stopped receiving: the queue of messages to it is full", to.0);
+    end_job(place(cluster), &Failure { code: Code::Unreachable, what })
+}
+
+/// The kernel refused to change a mapping.
+#[cold]
+pub fn mapping(cluster: &Cluster, unit: UnitId, access: Access, error: &std::io::Error) -> ! {
+    let what = format!("the mapping of unit {} could not be made {access:?}: {error}", unit.0);
+    end_job(place(cluster), &Failure { code: Code::Machine, what })
+}

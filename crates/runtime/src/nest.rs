@@ -1,0 +1,315 @@
+//! The engine: presents events to the protocol's tables and performs the actions.
+//!
+//! A *nest* is what one presented event does before anybody else may see the unit: the table runs under the unit's
+//! lock, and what it sends to its home, its manager or itself is executed inside, under the locks of the unit at the
+//! nodes concerned, where this process reaches their memory. That is the form `DMS`: the requester runs the home's
+//! handler, so that nobody is woken. Over messages a nest covers this node only.
+//!
+//! **Locks.** One lock for each (node, unit), over the copy and the home's entries there. A nest takes them in the order
+//! requester, manager or home, exclusive owner, and keeps them to its end. There is no cycle: whoever holds the lock at
+//! an exclusive owner as a requester wants nothing more (its copy answers every event itself), the manager answers from
+//! its own entry, and the question to the manager is a nest of its own. Notices go from releaser to sharers, which might
+//! be releasing the same unit in the other direction: they are executed after the nest, each as a nest of its own, and
+//! the release is not over before.
+
+use finespun_protocol::cashmere::{Action, Contents, Event, Impossible, Msg, Outcome, Step};
+use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId, ViewId};
+
+use crate::cluster::{Cluster, Reach};
+use crate::meter;
+use crate::sys::frames::{self, DiffBuffer, Page};
+use crate::sys::segment::Locked;
+use crate::{misuse, wire};
+
+/// What came with a message.
+#[derive(Clone, Copy)]
+pub enum Attached<'a> {
+    /// Nothing but its words.
+    Nothing,
+    /// A page.
+    Page(Page),
+    /// An encoded diff.
+    Diff(&'a [u8]),
+}
+
+/// Why a nest may change this process's mapping, which says how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// A fault: the page was not there, or not writable.
+    Grow,
+    /// A release or an acquire takes rights away.
+    Shrink,
+    /// A release that has taken the right to write already, for whole runs of units.
+    Shrunk,
+}
+
+/// Notices and their acknowledgements, put aside until the nest is over.
+struct Later {
+    from: NodeId,
+    to: NodeSet,
+    msg: Option<Msg>,
+}
+
+/// One event's doings.
+struct Nest<'a> {
+    cluster: &'a Cluster,
+    unit: UnitId,
+    rights: Rights,
+    /// What the presenting view could do before, by the books.
+    before: Access,
+    /// The locks taken, in order: requester, manager or home, owner.
+    held: [Option<(NodeId, Locked<'a>)>; 3],
+    later: Later,
+}
+
+/// A view of this process presents an event about a unit.
+pub fn present(cluster: &Cluster, unit: UnitId, event: Event, rights: Rights) -> Outcome {
+    let mut nest = Nest::new(cluster, unit, cluster.me);
+    nest.rights = rights;
+    nest.before = nest.access_of(cluster.me, cluster.my_view());
+    let outcome = nest.run_unit(cluster.me, event, Attached::Nothing);
+    nest.finish();
+    outcome
+}
+
+/// A message from another node arrived.
+pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, msg: Msg, attached: Attached<'_>) {
+    let mut nest = Nest::new(cluster, unit, cluster.me);
+    nest.deliver(from, cluster.me, msg, attached);
+    nest.finish();
+}
+
+impl<'a> Nest<'a> {
+    fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
+        let held = [Some((at, cluster.at(at).lock(unit))), None, None];
+        Self {
+            cluster,
+            unit,
+            rights: Rights::Shrink,
+            before: Access::None,
+            held,
+            later: Later { from: at, to: NodeSet::EMPTY, msg: None },
+        }
+    }
+
+    /// The unit at a node, locked.
+    fn at(&mut self, node: NodeId) -> &mut Locked<'a> {
+        let index = self.held.iter().position(|held| match held {
+            Some((at, _)) => *at == node,
+            None => true,
+        });
+        let index = index.expect("a nest concerns three nodes at most: requester, home, owner");
+        let (_, locked) = self.held[index].get_or_insert_with(|| (node, self.cluster.at(node).lock(self.unit)));
+        locked
+    }
+
+    fn access_of(&mut self, node: NodeId, view: ViewId) -> Access {
+        let state = self.at(node).state();
+        match (state.mapped.contains(view), state.writers.contains(view)) {
+            (false, _) => Access::None,
+            (true, false) => Access::Read,
+            (true, true) => Access::Write,
+        }
+    }
+
+    /// Gives the locks back, then executes what was put aside.
+    fn finish(mut self) {
+        for held in self.held.iter_mut().rev() {
+            *held = None;
+        }
+        let Some(msg) = self.later.msg else { return };
+        let (cluster, unit, from) = (self.cluster, self.unit, self.later.from);
+        for to in self.later.to.iter() {
+            let mut nest = Nest::new(cluster, unit, to);
+            nest.deliver(from, to, msg, Attached::Nothing);
+            nest.finish();
+        }
+    }
+
+    /// Runs the copy's table at a node.
+    fn run_unit(&mut self, node: NodeId, event: Event, attached: Attached<'_>) -> Outcome {
+        let (cluster, unit) = (self.cluster, self.unit);
+        let place = cluster.place(node, unit);
+        let now = cluster.at(node).tick();
+        let step = self.at(node).unit().on(place, now, event);
+        self.perform(node, step, attached)
+    }
+
+    /// Executes a message at its receiver, by the role it is for.
+    fn deliver(&mut self, from: NodeId, to: NodeId, msg: Msg, attached: Attached<'_>) {
+        match msg {
+            Msg::AskHome => {
+                let step = self.at(to).homes().on_ask(from);
+                self.perform(to, Ok(step), attached);
+            }
+            Msg::Fetch { .. } | Msg::Upgrade | Msg::BreakReply | Msg::Flush | Msg::Leave => {
+                let step = self.at(to).directory().on(to, from, msg);
+                self.perform(to, step, attached);
+            }
+            Msg::HomeIs(_)
+            | Msg::Grant { .. }
+            | Msg::UpgradeReply { .. }
+            | Msg::Break
+            | Msg::FlushAck(_)
+            | Msg::Notice
+            | Msg::NoticeAck => {
+                self.run_unit(to, Event::Recv { from, msg }, attached);
+            }
+        }
+    }
+
+    /// Performs a step's actions at a node, in order.
+    fn perform(&mut self, node: NodeId, step: Result<Step, Impossible>, attached: Attached<'_>) -> Outcome {
+        let step = step.unwrap_or_else(|impossible| misuse::bug(self.cluster, self.unit, node, &impossible));
+        for &action in step.actions.as_slice() {
+            self.act(node, action, attached);
+        }
+        step.outcome
+    }
+
+    fn act(&mut self, node: NodeId, action: Action, attached: Attached<'_>) {
+        let (cluster, unit) = (self.cluster, self.unit);
+        match action {
+            Action::Send { to, msg, contents } => self.send(node, to, msg, contents),
+            Action::Install => {
+                if let Attached::Page(page) = attached {
+                    meter::count(cluster, Counter::PageTransfers, 1);
+                    frames::install(page, self.at(node).frame());
+                }
+            }
+            Action::Merge => {
+                if let Attached::Page(page) = attached {
+                    meter::count(cluster, Counter::PageTransfers, 1);
+                    meter::count(cluster, Counter::IncomingDiffs, 1);
+                    let locked = self.at(node);
+                    frames::merge(page, locked.twin(), locked.frame());
+                }
+            }
+            Action::ApplyDiff => {
+                if let Attached::Diff(diff) = attached
+                    && frames::apply(diff, self.at(node).frame()).is_err()
+                {
+                    misuse::malformed(cluster, unit, node);
+                }
+            }
+            Action::MakeTwin => {
+                meter::count(cluster, Counter::Twins, 1);
+                let locked = self.at(node);
+                let twin = locked.new_twin();
+                frames::snapshot(locked.frame(), twin);
+            }
+            Action::DropTwin => self.at(node).drop_twin(),
+            Action::Protect { view, access } => self.protect(node, view, access),
+            Action::ListDirty(views) => views.iter().for_each(|view| cluster.at(node).list_dirty(view, unit)),
+            Action::ListNotice(views) => views.iter().for_each(|view| cluster.at(node).list_notice(view, unit)),
+            Action::FlushDone(view) => crate::wait::flush_done(cluster, node, view),
+            Action::Wake => crate::wait::wake_views(cluster, node),
+            Action::FetchSkipped => meter::count(cluster, Counter::FetchesSkipped, 1),
+            Action::FlushSkipped => meter::count(cluster, Counter::FlushesSkipped, 1),
+            Action::EnteredExclusive => meter::count(cluster, Counter::ExclusiveEntries, 1),
+        }
+    }
+
+    /// Changes this process's own mapping.
+    fn protect(&mut self, node: NodeId, view: ViewId, access: Access) {
+        let cluster = self.cluster;
+        let (mine, mapping) = cluster.view.as_ref().expect("only a view's own events change its mapping");
+        assert!(node == cluster.me && view == *mine, "nobody can change another process's mapping");
+        let page = self.unit.0;
+        let frame = self.at(node).frame();
+        let changed = match (access, self.rights) {
+            (Access::None, _) => {
+                meter::count(cluster, Counter::Invalidations, 1);
+                mapping.invalidate(page..page + 1)
+            }
+            (Access::Read, Rights::Grow) => {
+                frames::touch(frame);
+                mapping.map_read(page)
+            }
+            (Access::Read, Rights::Shrink) => mapping.protect(page..page + 1),
+            (Access::Read, Rights::Shrunk) => Ok(()),
+            (Access::Write, _) if self.before == Access::Read => mapping.upgrade(page),
+            (Access::Write, _) => {
+                frames::touch(frame);
+                mapping.map_write(page)
+            }
+        };
+        if let Err(error) = changed {
+            misuse::mapping(cluster, self.unit, access, &error);
+        }
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeSet, msg: Msg, contents: Contents) {
+        let page = match contents {
+            Contents::Nothing => None,
+            Contents::Frame => Some(Page::at(self.at(from).frame())),
+            Contents::Twin => Some(Page::at(self.at(from).twin())),
+            Contents::Diff { refresh } => return self.send_diff(from, to, msg, refresh),
+        };
+        for to in to.iter() {
+            match page {
+                // A node's frame is already at the node itself.
+                Some(page) if to != from => self.send_one(from, to, msg, Attached::Page(page)),
+                Some(_) | None => self.send_one(from, to, msg, Attached::Nothing),
+            }
+        }
+    }
+
+    fn send_diff(&mut self, from: NodeId, to: NodeSet, msg: Msg, refresh: bool) {
+        let mut buffer: DiffBuffer = [0; _];
+        let len = self.make_diff(from, refresh, &mut buffer);
+        if len == 0 {
+            self.run_unit(from, Event::NothingChanged, Attached::Nothing);
+        } else {
+            to.iter().for_each(|to| self.send_one(from, to, msg, Attached::Diff(&buffer[..len])));
+        }
+    }
+
+    fn make_diff(&mut self, node: NodeId, refresh: bool, buffer: &mut DiffBuffer) -> usize {
+        let locked = self.at(node);
+        let len = frames::diff(locked.frame(), locked.twin(), refresh, buffer);
+        if !refresh {
+            locked.drop_twin();
+        }
+        if len > 0 {
+            meter::count(self.cluster, Counter::Diffs, 1);
+            meter::count(self.cluster, Counter::DiffBytes, len as u64);
+        }
+        len
+    }
+
+    fn send_one(&mut self, from: NodeId, to: NodeId, msg: Msg, attached: Attached<'_>) {
+        let cluster = self.cluster;
+        if to == from {
+            self.deliver(from, to, msg, attached);
+            return;
+        }
+        count_message(cluster, msg, attached);
+        match &cluster.reach {
+            Reach::Messages(mesh) => wire::send_protocol(cluster, mesh, to, self.unit, msg, attached),
+            Reach::Direct if matches!(msg, Msg::Notice | Msg::NoticeAck) => {
+                self.later.from = from;
+                self.later.to = self.later.to.with(to);
+                self.later.msg = Some(msg);
+            }
+            Reach::Direct => self.deliver(from, to, msg, attached),
+        }
+    }
+}
+
+/// What crosses between nodes: messages over a network, remote operations over shared memory.
+fn count_message(cluster: &Cluster, msg: Msg, attached: Attached<'_>) {
+    let contents = match attached {
+        Attached::Nothing => 0,
+        Attached::Page(_) => UNIT_BYTES,
+        Attached::Diff(diff) => diff.len(),
+    };
+    meter::count(cluster, Counter::Messages, 1);
+    meter::count(cluster, Counter::Bytes, (wire::HEADER_BYTES + contents) as u64);
+    if msg == Msg::Notice {
+        meter::count(cluster, Counter::WriteNotices, 1);
+    }
+    if msg == Msg::Break {
+        meter::count(cluster, Counter::ExclusiveBreaks, 1);
+    }
+}

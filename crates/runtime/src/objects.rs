@@ -1,0 +1,198 @@
+//! Mutexes, conditions, barriers and flags: brings events to the tables of `finespun_sync`, and grants to the waiters.
+//!
+//! Where the manager's memory is mapped the caller runs its table; else it sends the event. Either way the caller waits in its own
+//! slot, and whoever runs the table writes the grant there and wakes it: no third process is in between.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use finespun_errors::Code;
+use finespun_sync::{Error, Event, Wrong};
+use finespun_types::ProcessorId;
+
+use crate::cluster::{Cluster, Reach};
+use crate::misuse::Failure;
+use crate::sys::segment::Slot;
+use crate::wait;
+use crate::wire::{self, Mailbox, Reply, Request};
+
+/// Bytes of an error's text that fit in a slot.
+const TEXT_BYTES: usize = 256;
+
+/// The text of an error, in a slot.
+#[repr(C)]
+pub struct Text([AtomicU64; TEXT_BYTES / 8 + 1]);
+
+impl Text {
+    fn write(&self, text: &[u8]) {
+        let len = text.len().min(TEXT_BYTES);
+        self.0[0].store(len as u64, Ordering::Relaxed);
+        for (word, bytes) in self.0[1..].iter().zip(text[..len].chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self) -> String {
+        let len = (self.0[0].load(Ordering::Relaxed) as usize).min(TEXT_BYTES);
+        let bytes: Vec<u8> = self.0[1..].iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        String::from_utf8_lossy(&bytes[..len]).into_owned()
+    }
+}
+
+/// Makes the slot ready for one answer.
+pub fn expect_answer(slot: &Slot) {
+    slot.granted.store(0, Ordering::Relaxed);
+}
+
+/// Waits for the answer.
+pub fn await_answer(cluster: &Cluster, slot: &Slot) -> Result<(u64, u64), Failure> {
+    wait::until_changed(cluster, &slot.granted, 0, &slot.asleep);
+    let status = slot.status.load(Ordering::Relaxed);
+    if status == 0 {
+        return Ok((slot.value.load(Ordering::Relaxed), slot.extra.load(Ordering::Relaxed)));
+    }
+    let code = Code::ALL.iter().copied().find(|code| *code as u32 == status).unwrap_or(Code::Bug);
+    Err(Failure { code, what: slot.text.read() })
+}
+
+/// Sends a request to the processor's manager and waits for the answer.
+pub fn ask(
+    cluster: &Cluster,
+    slot: &Slot,
+    to: finespun_types::NodeId,
+    request: Request,
+) -> Result<(u64, u64), Failure> {
+    let Reach::Messages(mesh) = &cluster.reach else {
+        unreachable!("a node whose memory is not mapped is reached by messages")
+    };
+    expect_answer(slot);
+    wire::send_request(cluster, mesh, to, request);
+    mesh.flush();
+    await_answer(cluster, slot)
+}
+
+/// Gives a processor of the job its answer.
+pub fn answer(cluster: &Cluster, who: ProcessorId, result: Result<(u64, u64), Failure>) {
+    let mailbox = Mailbox::Answer;
+    match result {
+        Ok((value, extra)) => deliver(cluster, who, Reply { mailbox, status: 0, value, extra }, ""),
+        Err(Failure { code, what }) => {
+            deliver(cluster, who, Reply { mailbox, status: code as u16, value: 0, extra: 0 }, &what);
+        }
+    }
+}
+
+fn deliver(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &str) {
+    let (node, _) = cluster.slot_of(who);
+    match &cluster.reach {
+        Reach::Messages(mesh) if !cluster.reaches(node) => {
+            wire::send_reply(cluster, mesh, node, who, reply, text.as_bytes());
+        }
+        Reach::Messages(_) | Reach::Direct => answer_here(cluster, who, reply, text.as_bytes()),
+    }
+}
+
+/// Gives a processor whose node's memory is mapped its answer.
+pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8]) {
+    let (node, index) = cluster.slot_of(who);
+    let slot = cluster.at(node).slot(index);
+    if reply.mailbox == Mailbox::Signal {
+        slot.signalled.store(1, Ordering::SeqCst);
+        return wait::wake(&slot.signalled, &slot.signal_sleepers);
+    }
+    slot.value.store(reply.value, Ordering::Relaxed);
+    slot.extra.store(reply.extra, Ordering::Relaxed);
+    slot.status.store(u32::from(reply.status), Ordering::Relaxed);
+    if reply.status != 0 {
+        slot.text.write(text);
+    }
+    slot.granted.store(1, Ordering::SeqCst);
+    wait::wake(&slot.granted, &slot.asleep);
+}
+
+/// One event of this processor for an object: returns when it is granted, or taken where nothing is granted.
+pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, Failure> {
+    let (manager, stripe) = cluster.manager_of(event.object());
+    let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
+    if !cluster.reaches(manager) {
+        return Ok(ask(cluster, slot, manager, Request::Object { who, event })?.0);
+    }
+    expect_answer(slot);
+    run_table(cluster, manager, stripe, event)?;
+    if !is_granted(event) {
+        return Ok(0);
+    }
+    Ok(await_answer(cluster, slot)?.0)
+}
+
+/// An event that came by a message.
+pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
+    let (manager, stripe) = cluster.manager_of(event.object());
+    match run_table(cluster, manager, stripe, event) {
+        Ok(()) if is_granted(event) => {}
+        Ok(()) => answer(cluster, who, Ok((0, 0))),
+        Err(failure) => answer(cluster, who, Err(failure)),
+    }
+}
+
+fn run_table(cluster: &Cluster, manager: finespun_types::NodeId, stripe: usize, event: Event) -> Result<(), Failure> {
+    let mailbox = match event {
+        Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
+        Event::Lock { .. }
+        | Event::TryLock { .. }
+        | Event::Unlock { .. }
+        | Event::Arrive { .. }
+        | Event::SetFlag { .. } => Mailbox::Answer,
+        Event::WaitFlag { .. } | Event::ReadFlag { .. } | Event::ResetFlag { .. } | Event::Enqueue { .. } => {
+            Mailbox::Answer
+        }
+    };
+    let granted = &mut |grant: finespun_sync::Grant| {
+        deliver(cluster, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
+    };
+    cluster.at(manager).with_table(stripe, |table| table.on(event, granted)).map_err(failure)
+}
+
+/// Waits for the condition `condition` with `mutex` given up, without the release and the lock around it.
+pub fn wait_condition(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
+    let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
+    slot.signalled.store(0, Ordering::Relaxed);
+    call(cluster, slot_index, Event::Enqueue { condition, who })?;
+    call(cluster, slot_index, Event::Unlock { mutex, who })?;
+    wait::until_changed(cluster, &slot.signalled, 0, &slot.signal_sleepers);
+    Ok(())
+}
+
+/// Does somebody wait for the event's own grant?
+const fn is_granted(event: Event) -> bool {
+    match event {
+        Event::Lock { .. }
+        | Event::TryLock { .. }
+        | Event::Arrive { .. }
+        | Event::WaitFlag { .. }
+        | Event::ReadFlag { .. } => true,
+        // The grant of an Enqueue comes with a signal, after the mutex was given up.
+        Event::Enqueue { .. } | Event::Unlock { .. } | Event::SetFlag { .. } | Event::ResetFlag { .. } => false,
+        Event::Signal { .. } | Event::Broadcast { .. } => false,
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    let worded = |code, what: &dyn Display| Failure { code, what: what.to_string() };
+    match error {
+        Error::Misuse(misuse) => worded(code_of(misuse.wrong), &misuse),
+        Error::Full { .. } => worded(Code::TooManyObjects, &error),
+        Error::Impossible(_) => worded(Code::Bug, &error),
+    }
+}
+
+const fn code_of(wrong: Wrong) -> Code {
+    match wrong {
+        Wrong::NotHeld | Wrong::NotOwner { .. } => Code::NotOwner,
+        Wrong::Relock => Code::Relock,
+        Wrong::CountMismatch { .. } | Wrong::TooManyArrived { .. } => Code::BarrierCount,
+        Wrong::CountZero | Wrong::FlagBusy { .. } | Wrong::WrongKind { .. } => Code::Argument,
+    }
+}

@@ -1,0 +1,510 @@
+//! What a program can ask, as the borders (the C API) call it: release and acquire where they belong, counted and timed.
+//!
+//! Every function may be called by any thread of the process. Each blocks signals while it is inside the engine, so
+//! that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
+//! thread it interrupted.
+
+use std::sync::atomic::Ordering;
+
+use finespun_errors::Code;
+use finespun_heap::Policy;
+use finespun_sync::Event;
+use finespun_sync::threads::Handle;
+use finespun_sys::process::SignalsBlocked;
+use finespun_types::{Bucket, Counter, NodeId, ProcessorId, UNIT_BYTES, UnitId};
+
+use crate::cluster::Cluster;
+use crate::memory::{self, Call};
+use crate::misuse::{self, Failure};
+use crate::start::{self, Model, Runtime, runtime};
+use crate::{barrier, consistency, faults, meter, objects, phases, threads};
+
+/// What a call returns.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Starts the runtime; see [`Model`]. `run` runs a function of the program by address and argument.
+///
+/// # Errors
+/// Why the process cannot take part.
+pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtime> {
+    start::start(model, run)
+}
+
+/// Ends the runtime of this process; nothing if it is not running.
+pub fn end() {
+    start::end();
+}
+
+/// Is the runtime running in this process?
+#[must_use]
+pub fn is_running() -> bool {
+    runtime().is_ok()
+}
+
+/// Ends the job with an error of the program.
+pub fn fail(failure: &Failure) -> ! {
+    let place = runtime().map_or(finespun_errors::Place::Launcher, |runtime| misuse::place(runtime.cluster));
+    misuse::end_job(place, failure)
+}
+
+/// Ends the job because the program says so.
+pub fn abort(code: i32, why: &str) -> ! {
+    let place = runtime().map_or(finespun_errors::Place::Launcher, |runtime| misuse::place(runtime.cluster));
+    misuse::end_job_with(place, &Failure::new(Code::Aborted, why), code.clamp(1, 255))
+}
+
+/// Who the caller is and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The caller's node.
+    pub node: usize,
+    /// Nodes of the job.
+    pub nodes: usize,
+    /// The caller's processor; a thread that the program made itself has the number of its process's first.
+    pub processor: usize,
+    /// Processors of the job.
+    pub processors: usize,
+    /// Processors on each node.
+    pub per_node: usize,
+}
+
+/// See [`Identity`].
+///
+/// # Errors
+/// [`Code::NotStarted`], [`Code::Forked`].
+pub fn identity() -> Result<Identity> {
+    let cluster = runtime()?.cluster;
+    let shape = &cluster.shape;
+    let first = usize::from(cluster.my_view().0) * shape.threads;
+    let slot = meter::slot_index().filter(|slot| *slot < shape.processors_per_node()).unwrap_or(first);
+    Ok(Identity {
+        node: usize::from(cluster.me.0),
+        nodes: shape.nodes,
+        processor: cluster.processor_at(slot).0 as usize,
+        processors: shape.processors(),
+        per_node: shape.processors_per_node(),
+    })
+}
+
+/// The engine, entered by a call of the program.
+struct Entered {
+    runtime: &'static Runtime,
+    cluster: &'static Cluster,
+    slot: usize,
+    _signals: SignalsBlocked,
+}
+
+fn enter() -> Result<Entered> {
+    let runtime = runtime()?;
+    let cluster = runtime.cluster;
+    let signals = SignalsBlocked::new();
+    let slot = match meter::slot_index() {
+        Some(slot) => slot,
+        None => adopt(cluster)?,
+    };
+    Ok(Entered { runtime, cluster, slot, _signals: signals })
+}
+
+/// Gives a thread that the program made itself a slot to wait in.
+fn adopt(cluster: &Cluster) -> Result<usize> {
+    several_threads_now(cluster);
+    let Some(slot) = cluster.guest_slot() else {
+        let what = "more threads of the program's own call the library than a node has room for (32)";
+        return Err(Failure::new(Code::Argument, what));
+    };
+    meter::become_slot(slot);
+    Ok(slot)
+}
+
+fn several_threads_now(cluster: &Cluster) {
+    cluster.mine().view(cluster.my_view()).several_threads.store(1, Ordering::SeqCst);
+}
+
+/// The program is about to make a thread of its own: from now on nothing may be skipped at a release.
+pub fn note_own_thread() {
+    if let Ok(runtime) = runtime() {
+        several_threads_now(runtime.cluster);
+    }
+}
+
+/// Opens a phase of the program, for reports.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn begin_phase(name: &str) -> Result<()> {
+    let cluster = runtime()?.cluster;
+    phases::begin(&meter::slot(cluster).phases, name);
+    Ok(())
+}
+
+/// Closes the last phase opened.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn end_phase() -> Result<()> {
+    let cluster = runtime()?.cluster;
+    phases::end(&meter::slot(cluster).phases);
+    Ok(())
+}
+
+// Memory.
+
+/// Where the caller wants homes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// At whoever touches a page first.
+    FirstTouch,
+    /// At this node.
+    Node(usize),
+    /// Dealt to the nodes in blocks of so many bytes.
+    Dealt(u64),
+}
+
+/// Allocates; the address.
+///
+/// # Errors
+/// [`Code::HeapExhausted`], [`Code::Argument`].
+pub fn allocate(size: u64, align: u64, home: Home) -> Result<usize> {
+    let entered = enter()?;
+    let policy = match home {
+        Home::FirstTouch => Policy::FirstTouch,
+        Home::Node(node) if node < entered.cluster.shape.nodes => Policy::On(NodeId(node as u8)),
+        Home::Node(node) => {
+            let what = format!("fsp_malloc_on: node {node} of {}", entered.cluster.shape.nodes);
+            return Err(Failure { code: Code::Argument, what });
+        }
+        Home::Dealt(block) => memory::dealt(block),
+    };
+    let call = Call::Allocate { size, align, policy, node: entered.cluster.me };
+    let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
+    Ok(base(entered.cluster) + offset as usize)
+}
+
+/// Gives an allocation back.
+///
+/// # Errors
+/// [`Code::BadFree`].
+pub fn free(address: usize) -> Result<()> {
+    let entered = enter()?;
+    let result = match offset(entered.cluster, address) {
+        Some(offset) => memory::call(entered.cluster, entered.slot, Call::Free { offset }).map(|_| ()),
+        None => Err(Failure::new(Code::BadFree, "it lies outside the shared heap")),
+    };
+    result.map_err(|failure| Failure { what: format!("fsp_free({address:#x}): {}", failure.what), ..failure })
+}
+
+/// The usable bytes of an allocation; 0 if it is none.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn usable(address: usize) -> Result<u64> {
+    let entered = enter()?;
+    match offset(entered.cluster, address) {
+        Some(offset) => Ok(memory::call(entered.cluster, entered.slot, Call::Usable { offset })?.0),
+        None => Ok(0),
+    }
+}
+
+/// Does the address lie in the shared space?
+#[must_use]
+pub fn is_shared(address: usize) -> bool {
+    runtime().is_ok_and(|runtime| offset(runtime.cluster, address).is_some())
+}
+
+/// The home of an address, as this node knows it.
+#[must_use]
+pub fn home(address: usize) -> Option<usize> {
+    let entered = enter().ok()?;
+    let cluster = entered.cluster;
+    let unit = UnitId((offset(cluster, address)? / UNIT_BYTES as u64) as u32);
+    let place = cluster.place(cluster.me, unit);
+    let home = place.fixed_home.or_else(|| cluster.mine().lock(unit).state().home()).or_else(|| {
+        // Another node may have touched it first.
+        cluster.reaches(place.manager).then(|| cluster.at(place.manager).lock(unit).homes().home()).flatten()
+    });
+    home.map(|home| usize::from(home.0))
+}
+
+/// Makes a buffer valid in this process, to read or to write, as its pages would become by being touched: before a
+/// system call, which would fail where a load or store faults. Pages outside the shared space are left alone; so is
+/// everything when the runtime is not running.
+pub fn prepare_buffer(address: usize, bytes: usize, writes: bool) {
+    let Ok(runtime) = runtime() else { return };
+    let cluster = runtime.cluster;
+    let start = base(cluster);
+    let end = start + cluster.shape.pages * UNIT_BYTES;
+    let (from, to) = (address.max(start), address.saturating_add(bytes).min(end));
+    if from >= to {
+        return;
+    }
+    let _signals = SignalsBlocked::new();
+    meter::count(cluster, Counter::BuffersPrepared, 1);
+    let view = cluster.my_view();
+    for page in (from - start) / UNIT_BYTES..=(to - 1 - start) / UNIT_BYTES {
+        let unit = UnitId(page as u32);
+        let state = *cluster.mine().lock(unit).state();
+        let open = if writes { state.writers } else { state.mapped };
+        if !open.contains(view) {
+            faults::serve(cluster, unit, writes);
+        }
+    }
+}
+
+/// Makes every page of a buffer valid anew, also those that should be: the kernel said it cannot reach one.
+pub fn repair_buffer(address: usize, bytes: usize, writes: bool) {
+    let Ok(runtime) = runtime() else { return };
+    let cluster = runtime.cluster;
+    let start = base(cluster);
+    let end = start + cluster.shape.pages * UNIT_BYTES;
+    let (from, to) = (address.max(start), address.saturating_add(bytes).min(end));
+    let _signals = SignalsBlocked::new();
+    if from < to {
+        for page in (from - start) / UNIT_BYTES..=(to - 1 - start) / UNIT_BYTES {
+            faults::serve(cluster, UnitId(page as u32), writes);
+        }
+    }
+}
+
+fn base(cluster: &Cluster) -> usize {
+    cluster.view.as_ref().map_or(0, |(_, mapping)| mapping.addresses().start)
+}
+
+fn offset(cluster: &Cluster, address: usize) -> Option<u64> {
+    let offset = address.checked_sub(base(cluster))?;
+    (offset < cluster.shape.pages * UNIT_BYTES).then_some(offset as u64)
+}
+
+// Synchronization.
+
+/// Locks a mutex.
+///
+/// # Errors
+/// [`Code::Relock`], [`Code::Argument`].
+pub fn lock(mutex: usize) -> Result<()> {
+    let entered = enter_for(mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, Event::Lock { mutex: mutex as u64, who }))?;
+    meter::count(cluster, Counter::LockAcquires, 1);
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Locks a mutex if nobody holds it.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn try_lock(mutex: usize) -> Result<bool> {
+    let entered = enter_for(mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    let locked = objects::call(cluster, slot, Event::TryLock { mutex: mutex as u64, who })? == 1;
+    if locked {
+        meter::count(cluster, Counter::LockAcquires, 1);
+        consistency::acquire(cluster);
+    }
+    Ok(locked)
+}
+
+/// Unlocks a mutex.
+///
+/// # Errors
+/// [`Code::NotOwner`], [`Code::Argument`].
+pub fn unlock(mutex: usize) -> Result<()> {
+    let entered = enter_for(mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    let who = cluster.processor_at(slot);
+    objects::call(cluster, slot, Event::Unlock { mutex: mutex as u64, who })?;
+    Ok(())
+}
+
+/// Waits for a condition variable with the mutex given up.
+///
+/// # Errors
+/// [`Code::NotOwner`], [`Code::Argument`].
+pub fn wait_condition(condition: usize, mutex: usize) -> Result<()> {
+    let entered = enter_for(condition, "condition variable")?;
+    check_object(entered.cluster, mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    meter::count(cluster, Counter::ConditionWaits, 1);
+    let who = cluster.processor_at(slot);
+    meter::timed(cluster, Bucket::LockWait, || {
+        objects::wait_condition(cluster, slot, condition as u64, mutex as u64)?;
+        objects::call(cluster, slot, Event::Lock { mutex: mutex as u64, who })
+    })?;
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Wakes the longest waiter of a condition variable, or all.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn signal(condition: usize, all: bool) -> Result<()> {
+    let entered = enter_for(condition, "condition variable")?;
+    let condition = condition as u64;
+    let event = if all { Event::Broadcast { condition } } else { Event::Signal { condition } };
+    objects::call(entered.cluster, entered.slot, event)?;
+    Ok(())
+}
+
+/// Waits until `count` processors have arrived at a barrier.
+///
+/// # Errors
+/// [`Code::BarrierCount`], [`Code::Argument`].
+pub fn barrier(barrier: usize, count: u32) -> Result<()> {
+    let entered = enter_for(barrier, "barrier")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    let who = cluster.processor_at(slot);
+    let event = Event::Arrive { barrier: barrier as u64, count, who, weight: 1 };
+    meter::timed(cluster, Bucket::BarrierWait, || objects::call(cluster, slot, event))?;
+    meter::count(cluster, Counter::Barriers, 1);
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Waits until all processors of the job have arrived.
+///
+/// # Errors
+/// [`Code::BarrierCount`], [`Code::Argument`].
+pub fn barrier_all() -> Result<()> {
+    let entered = enter()?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    if slot >= cluster.shape.processors_per_node() {
+        let what = "fsp_barrier_all in a thread that the program made itself: it is no processor";
+        return Err(Failure::new(Code::Argument, what));
+    }
+    consistency::release(cluster);
+    meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot))?;
+    meter::count(cluster, Counter::Barriers, 1);
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Raises a flag.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn set_flag(flag: usize, value: u32) -> Result<()> {
+    let entered = enter_for(flag, "flag")?;
+    consistency::release(entered.cluster);
+    meter::count(entered.cluster, Counter::Flags, 1);
+    objects::call(entered.cluster, entered.slot, Event::SetFlag { flag: flag as u64, value })?;
+    Ok(())
+}
+
+/// Waits for a flag.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn wait_flag(flag: usize, value: u32) -> Result<u32> {
+    let entered = enter_for(flag, "flag")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    let event = Event::WaitFlag { flag: flag as u64, value, who };
+    let value = meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, event))?;
+    meter::count(cluster, Counter::Flags, 1);
+    consistency::acquire(cluster);
+    Ok(value as u32)
+}
+
+/// The value of a flag.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn read_flag(flag: usize) -> Result<u32> {
+    let entered = enter_for(flag, "flag")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    let value = objects::call(cluster, slot, Event::ReadFlag { flag: flag as u64, who })?;
+    consistency::acquire(cluster);
+    Ok(value as u32)
+}
+
+/// Puts a flag back to 0.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn reset_flag(flag: usize) -> Result<()> {
+    let entered = enter_for(flag, "flag")?;
+    objects::call(entered.cluster, entered.slot, Event::ResetFlag { flag: flag as u64 })?;
+    Ok(())
+}
+
+fn enter_for(object: usize, kind: &str) -> Result<Entered> {
+    let entered = enter()?;
+    check_object(entered.cluster, object, kind)?;
+    Ok(entered)
+}
+
+/// Objects are known by their addresses, which mean the same to everybody only in the shared space.
+fn check_object(cluster: &Cluster, object: usize, kind: &str) -> Result<()> {
+    match offset(cluster, object) {
+        Some(offset) if offset % 8 == 0 => Ok(()),
+        Some(_) => Err(Failure::new(Code::Argument, format!("the {kind} at {object:#x} is not aligned to 8 bytes"))),
+        None => Err(Failure::new(
+            Code::Argument,
+            format!("the {kind} at {object:#x} is not in shared memory: allocate it with fsp_malloc"),
+        )),
+    }
+}
+
+// Threads.
+
+/// Creates a thread on an idle processor, or on the given one; `None` when there is none.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn create_thread(on: Option<usize>, function: usize, argument: u64) -> Result<Option<u64>> {
+    let entered = enter()?;
+    let cluster = entered.cluster;
+    let on = match on {
+        Some(processor) if processor < cluster.shape.processors() => Some(ProcessorId(processor as u32)),
+        Some(processor) => {
+            let what = format!("fsp_thread_create_on: processor {processor} of {}", cluster.shape.processors());
+            return Err(Failure { code: Code::Argument, what });
+        }
+        None => None,
+    };
+    let function = offset_of_function(&entered, function)?;
+    consistency::release(cluster);
+    Ok(threads::create(cluster, entered.slot, on, function, argument)?.map(|handle| handle.0))
+}
+
+fn offset_of_function(entered: &Entered, function: usize) -> Result<u64> {
+    entered.runtime.program.offset_of(function).ok_or_else(|| {
+        let what = format!("the function at {function:#x} is not one of the program itself");
+        Failure::new(Code::Argument, what)
+    })
+}
+
+/// Waits for the end of a thread: its result.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn join_thread(handle: u64) -> Result<u64> {
+    let entered = enter()?;
+    let result = threads::join(entered.cluster, entered.slot, Handle(handle))?;
+    consistency::acquire(entered.cluster);
+    Ok(result)
+}
+
+/// The processors, besides the caller's, on which `fsp_parallel` runs a function: all of the job in the main model, those
+/// of the process in SPMD.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn parallel_processors() -> Result<std::ops::Range<usize>> {
+    let runtime = runtime()?;
+    let (cluster, shape) = (runtime.cluster, &runtime.cluster.shape);
+    Ok(match runtime.model {
+        Model::Main => 0..shape.processors(),
+        Model::Spmd => {
+            let first = cluster.processor_at(usize::from(cluster.my_view().0) * shape.threads).0 as usize;
+            first..first + shape.threads
+        }
+    })
+}

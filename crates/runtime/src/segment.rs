@@ -1,0 +1,82 @@
+//! What the launcher must know of a node's memory: its size, and what to read from it after a run.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+use finespun_job::Job;
+use finespun_sys::clock;
+use finespun_types::{Counters, UNIT_BYTES};
+
+use crate::sys::segment::Segment;
+use crate::sys::shape::Shape;
+
+/// Bytes of a node's frames, sparse.
+#[must_use]
+pub fn frame_bytes(job: &Job) -> u64 {
+    (Shape::of(job).pages * UNIT_BYTES) as u64
+}
+
+/// Bytes of a node's segment, sparse, all-zero at first.
+#[must_use]
+pub fn segment_bytes(job: &Job) -> u64 {
+    Shape::of(job).bytes as u64
+}
+
+/// One phase that the program marked, of one processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseTold {
+    /// The processor, counted in its node.
+    pub processor: usize,
+    /// Its name.
+    pub name: String,
+    /// Nanoseconds spent in it, nested phases included.
+    pub nanos: u64,
+    /// How often it was begun.
+    pub count: u64,
+}
+
+/// What a node's memory tells after a run, or during one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// By processor of the node; what the node's service process and the program's own threads did is added to the first.
+    pub processors: Vec<Counters>,
+    /// Nanoseconds of the monotonic clock when the first process started; 0 if none did.
+    pub started_ns: u64,
+    /// Nanoseconds of the monotonic clock when the last process ended; 0 if none did.
+    pub ended_ns: u64,
+    /// The phases of its processors.
+    pub phases: Vec<PhaseTold>,
+}
+
+/// Reads a node's counters.
+///
+/// # Errors
+/// The kernel's, when the memory cannot be mapped.
+pub fn read(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, job: &Job) -> io::Result<Told> {
+    let segment = Segment::map(segment, frames, Shape::of(job))?;
+    let node = segment.node();
+    let ticks_per_ms = node.ticks_per_ms.load(Ordering::Relaxed);
+    let all: Vec<Counters> =
+        (0..segment.slots()).map(|slot| segment.slot(slot).read(clock::ticks(), ticks_per_ms)).collect();
+    let (own, guests) = all.split_at(segment.shape().processors_per_node());
+    let mut processors = own.to_vec();
+    if let Some(first) = processors.first_mut() {
+        guests.iter().for_each(|guest| first.add(guest));
+    }
+    let mut phases = Vec::new();
+    for processor in 0..processors.len() {
+        for phase in &segment.slot(processor).phases {
+            let Some(name) = phase.name() else { break };
+            let ticks = u128::from(phase.ticks.load(Ordering::Relaxed));
+            let nanos = (ticks * 1_000_000 / u128::from(ticks_per_ms.max(1))) as u64;
+            phases.push(PhaseTold { processor, name, nanos, count: phase.count.load(Ordering::Relaxed) });
+        }
+    }
+    Ok(Told {
+        phases,
+        processors,
+        started_ns: node.started_ns.load(Ordering::Relaxed),
+        ended_ns: node.ended_ns.load(Ordering::Relaxed),
+    })
+}

@@ -1,0 +1,320 @@
+//! How a process joins its job and leaves it.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use finespun_errors::{Code, Place};
+use finespun_job::{self as job, Faults, Job, NodeMemory, Report, Transport};
+use finespun_sys::clock::{self, Calibration};
+use finespun_sys::process::{self, Program};
+use finespun_sys::view::{Mechanism, View};
+use finespun_types::{NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
+
+use crate::cluster::Cluster;
+use crate::misuse::{self, Failure};
+use crate::sys::shape::Shape;
+use crate::sys::{descriptors, process as own_process};
+use crate::{barrier, consistency, faults, meter, threads};
+
+/// What runs where [`start`] is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The program goes on in processor 0 only; the other processes serve.
+    Main,
+    /// The program goes on in every process.
+    Spmd,
+}
+
+/// The running runtime of this process.
+pub struct Runtime {
+    /// The job as this process sees it.
+    pub cluster: &'static Cluster,
+    /// Who goes on.
+    pub model: Model,
+    /// The program, to turn functions into offsets.
+    pub program: Program,
+}
+
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+static STARTING: Mutex<bool> = Mutex::new(false);
+static ENDED: AtomicBool = AtomicBool::new(false);
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The runtime, between start and end, in a process of the job.
+///
+/// # Errors
+/// [`Code::NotStarted`] outside of that, [`Code::Forked`] in a child made by fork.
+pub fn runtime() -> Result<&'static Runtime, Failure> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(Failure::new(Code::Forked, "a call of the library in a child made by fork"));
+    }
+    match RUNTIME.get() {
+        Some(runtime) if !ENDED.load(Ordering::Relaxed) => Ok(runtime),
+        Some(_) => Err(Failure::new(Code::NotStarted, "a call of the library after fsp_finalize")),
+        None => Err(Failure::new(Code::NotStarted, "a call of the library before fsp_init")),
+    }
+}
+
+/// Starts the runtime. In a process that only serves it does not return: `run` runs a function of the program, given
+/// its address and argument.
+///
+/// # Errors
+/// [`Code::StartedTwice`], [`Code::Machine`], [`Code::Builds`], [`Code::Usage`].
+pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtime, Failure> {
+    let mut starting = STARTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if *starting {
+        return Err(Failure::new(Code::StartedTwice, "fsp_init was called a second time"));
+    }
+    *starting = true;
+    let runtime = join(model)?;
+    drop(starting);
+    let cluster = runtime.cluster;
+    let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
+    for slot in first + 1..first + cluster.shape.threads {
+        std::thread::Builder::new()
+            .name(format!("fsp-{}", cluster.processor_at(slot).0))
+            .spawn(move || serve(runtime, slot, run))
+            .map_err(|error| Failure::new(Code::Machine, format!("a thread could not be made: {error}")))?;
+    }
+    if model == Model::Main && cluster.processor_at(first).0 != 0 {
+        serve(runtime, first, run);
+        end_processor(cluster);
+        misuse::tell(&Report::Finalized);
+        ENDED.store(true, Ordering::SeqCst);
+        std::process::exit(0);
+    }
+    threads::begin_main(cluster, first)?;
+    Ok(runtime)
+}
+
+fn serve(runtime: &'static Runtime, slot: usize, run: fn(usize, u64) -> u64) {
+    meter::become_slot(slot);
+    let cluster = runtime.cluster;
+    cluster.slot(slot).started_ticks.store(clock::ticks(), Ordering::Relaxed);
+    threads::serve_commands(cluster, slot, |function, argument| match runtime.program.address_of(function) {
+        Some(address) => run(address, argument),
+        None => {
+            let what = format!("a thread was to run offset {function:#x}, which is not in this program");
+            misuse::end_job(misuse::place(cluster), &Failure { code: Code::Builds, what })
+        }
+    });
+    cluster.slot(slot).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
+}
+
+/// Ends the runtime: in SPMD after all processes have come here.
+pub fn end() {
+    let Ok(runtime) = runtime() else { return };
+    let cluster = runtime.cluster;
+    let slot = meter::slot_index().unwrap_or(usize::from(cluster.my_view().0) * cluster.shape.threads);
+    consistency::release(cluster);
+    match runtime.model {
+        Model::Main => threads::stop_all(cluster),
+        Model::Spmd => {
+            threads::stop_own(cluster);
+            if let Err(failure) = barrier::arrive_process(cluster, slot) {
+                misuse::end_job(misuse::place(cluster), &failure);
+            }
+        }
+    }
+    end_processor(cluster);
+    misuse::tell(&Report::Finalized);
+    ENDED.store(true, Ordering::SeqCst);
+}
+
+fn end_processor(cluster: &Cluster) {
+    let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
+    cluster.slot(first).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
+    let node = cluster.mine().node();
+    node.ended_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
+}
+
+fn join(model: Model) -> Result<&'static Runtime, Failure> {
+    let machine = |what: &str| {
+        let what = what.to_owned();
+        move |error: std::io::Error| Failure::new(Code::Machine, format!("{what}: {error}"))
+    };
+    let program = Program::of_this_process().map_err(machine("the program's build could not be read"))?;
+    let inherited = Inherited::read()?;
+    let (me, view) = (inherited.node, inherited.view);
+    let base = space_base()?;
+    let faults = faults_wanted(inherited.job.faults)?;
+    let calibration = Calibration::measure(200_000);
+    let spin_ticks = calibration.ticks(spin_ns(&inherited.job));
+    let mut cluster = Cluster::join(inherited.job, me, inherited.sockets, descriptors::borrow, spin_ticks)
+        .map_err(machine("the node's memory could not be mapped"))?;
+    if let Some(control) = inherited.control {
+        misuse::report_to(control);
+    }
+    let frames = descriptors::borrow(cluster.job.memory[usize::from(me.0)].frames);
+    let mapping = View::new(frames, base, cluster.shape.pages * UNIT_BYTES, faults)
+        .map_err(machine("the shared space could not be mapped"))?;
+    let mechanism = mapping.mechanism();
+    cluster.view = Some((view, mapping));
+    let cluster: &'static Cluster = Box::leak(Box::new(cluster));
+    let node = cluster.mine().node();
+    check_build(cluster, &program)?;
+    node.ticks_per_ms.store((calibration.ticks_per_ns * 1e6) as u64, Ordering::Relaxed);
+    let _ = node.started_ns.compare_exchange(0, clock::now_ns(), Ordering::Relaxed, Ordering::Relaxed);
+    if cluster.shape.threads > 1 {
+        cluster.mine().view(view).several_threads.store(1, Ordering::Relaxed);
+    }
+    let first = usize::from(view.0) * cluster.shape.threads;
+    meter::become_slot(first);
+    cluster.slot(first).started_ticks.store(clock::ticks(), Ordering::Relaxed);
+    faults::install(cluster).map_err(machine("the fault handler could not be installed"))?;
+    own_process::on_fork(forked).map_err(machine("pthread_atfork"))?;
+    node.started.fetch_add(1, Ordering::SeqCst);
+    misuse::tell(&Report::Started {
+        faults: match mechanism {
+            Mechanism::Uffd => Faults::Uffd,
+            Mechanism::Mprotect => Faults::Mprotect,
+        },
+    });
+    Ok(RUNTIME.get_or_init(|| Runtime { cluster, model, program }))
+}
+
+/// All processes of a node must run one build; nodes compare theirs when they are wired, or here where memory is mapped.
+fn check_build(cluster: &Cluster, program: &Program) -> Result<(), Failure> {
+    let mine = build_hash(&program.build_id);
+    let keeper = if cluster.reaches(NodeId(0)) { NodeId(0) } else { cluster.me };
+    let theirs = &cluster.at(keeper).node().build;
+    match theirs.compare_exchange(0, mine, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => Ok(()),
+        Err(build) if build == mine => Ok(()),
+        Err(_) => Err(Failure::new(
+            Code::Builds,
+            format!(
+                "node {} runs another build of the program than node {} (build {})",
+                cluster.me.0, keeper.0, program.build_id
+            ),
+        )),
+    }
+}
+
+fn build_hash(build: &str) -> u64 {
+    let fnv = build
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    fnv.max(1)
+}
+
+/// Spinning pays only while every thread that may spin has a core of its own.
+fn spin_ns(job: &Job) -> u64 {
+    let service = if job.transport == Transport::Tcp { job.nodes } else { 0 };
+    let cores = process::cpus().unwrap_or(1);
+    if (job.processors() + service) as usize <= cores { 30_000 } else { 1_000 }
+}
+
+fn space_base() -> Result<usize, Failure> {
+    let Some(text) = std::env::var_os("FINESPUN_BASE") else { return Ok(SPACE_BASE) };
+    let parsed = text.to_str().and_then(|text| usize::from_str_radix(text.trim_start_matches("0x"), 16).ok());
+    parsed.filter(|base| base % UNIT_BYTES == 0 && *base > 0).ok_or_else(|| {
+        Failure::new(Code::Usage, format!("FINESPUN_BASE={text:?} is no page-aligned hexadecimal address"))
+    })
+}
+
+fn faults_wanted(of_job: Faults) -> Result<Option<Mechanism>, Failure> {
+    match std::env::var(job::ENV_FAULTS).as_deref() {
+        Ok("mprotect") => Ok(Some(Mechanism::Mprotect)),
+        Ok("uffd") => Ok(Some(Mechanism::Uffd)),
+        Ok("auto" | "") | Err(_) => Ok(match of_job {
+            Faults::Auto => None,
+            Faults::Uffd => Some(Mechanism::Uffd),
+            Faults::Mprotect => Some(Mechanism::Mprotect),
+        }),
+        Ok(other) => {
+            Err(Failure::new(Code::Usage, format!("FINESPUN_FAULTS={other} is neither auto, uffd nor mprotect")))
+        }
+    }
+}
+
+/// What the process was given by whoever started it.
+struct Inherited {
+    job: Job,
+    node: NodeId,
+    view: ViewId,
+    sockets: Vec<Option<OwnedFd>>,
+    control: Option<OwnedFd>,
+}
+
+impl Inherited {
+    fn read() -> Result<Self, Failure> {
+        let Some(fd) = number(job::ENV_JOB)? else { return Self::alone() };
+        let text = descriptors::read_all(fd)
+            .map_err(|error| Failure::new(Code::Usage, format!("{}={fd}: {error}", job::ENV_JOB)))?;
+        let parsed: Job = serde_json::from_slice(&text).map_err(|error| {
+            Failure::new(Code::Usage, format!("{}={fd} is no job description: {error}", job::ENV_JOB))
+        })?;
+        let sockets = match std::env::var(job::ENV_SOCKETS) {
+            Ok(list) => list.split(',').map(|fd| fd.parse().ok().and_then(descriptors::own)).collect(),
+            Err(_) => Vec::new(),
+        };
+        Ok(Self {
+            job: parsed,
+            node: NodeId(number(job::ENV_NODE)?.unwrap_or(0) as u8),
+            view: ViewId(number(job::ENV_VIEW)?.unwrap_or(0) as u8),
+            sockets,
+            control: number(job::ENV_CONTROL)?.and_then(descriptors::own),
+        })
+    }
+
+    /// Without a launcher: one node, one processor.
+    fn alone() -> Result<Self, Failure> {
+        let machine = |error| Failure::new(Code::Machine, format!("memory for one node: {error}"));
+        let mut job = Job {
+            nodes: 1,
+            views: 1,
+            threads: 1,
+            transport: Transport::Shm,
+            faults: Faults::Auto,
+            heap_bytes: memory_available() & !((2 << 20) - 1),
+            memory: Vec::new(),
+            protocol: "csm-2l".to_owned(),
+        };
+        let shape = Shape::of(&job);
+        let create = |name, bytes| finespun_sys::memory::create(name, bytes).map_err(machine);
+        let frames = create(c"finespun-frames", shape.pages * UNIT_BYTES)?;
+        let segment = create(c"finespun-segment", shape.bytes)?;
+        job.memory.push(NodeMemory { frames: frames.as_raw_fd(), segment: segment.as_raw_fd() });
+        // They live as long as the process.
+        std::mem::forget((frames, segment));
+        Ok(Self { job, node: NodeId(0), view: ViewId(0), sockets: Vec::new(), control: None })
+    }
+}
+
+/// Runs in a child made by fork, where only this may be done safely.
+extern "C" fn forked() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// What the machine can still give, in bytes; 1 GiB if it does not say.
+fn memory_available() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.map_or(1 << 30, |kib| kib << 10).clamp(64 << 20, 64 << 30)
+}
+
+fn number(name: &str) -> Result<Option<i32>, Failure> {
+    match std::env::var(name) {
+        Err(_) => Ok(None),
+        Ok(text) => match text.parse() {
+            Ok(number) if number >= 0 => Ok(Some(number)),
+            Ok(_) | Err(_) => Err(Failure::new(Code::Usage, format!("{name}={text} is no descriptor or number"))),
+        },
+    }
+}
+
+/// Is this a child made by fork?
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// A child made by fork touched the shared space.
+pub fn fault_in_child(address: usize) -> ! {
+    let what = format!("a child made by fork touched shared memory at {address:#x}");
+    let report = finespun_errors::Report { code: Code::Forked, place: Place::Launcher, what };
+    eprintln!("{report}");
+    own_process::exit_now(Code::Forked.exit_code())
+}

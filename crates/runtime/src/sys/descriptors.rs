@@ -1,0 +1,41 @@
+//! Descriptors that the process inherited by number, and what the C library is told at start.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use finespun_transport::Mesh;
+use finespun_types::NodeId;
+
+use super::segment::Segment;
+
+/// A descriptor of the job, which the launcher left open for the life of the process.
+pub fn borrow(fd: RawFd) -> BorrowedFd<'static> {
+    assert!(fd >= 0, "a job names descriptors by their numbers");
+    // SAFETY: the launcher made it inheritable for the job, and nothing in this process closes it. A program that
+    // closes descriptors it does not own finds the mapping refused, not memory unsafe.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+/// A descriptor that was handed to this process alone.
+pub fn own(fd: RawFd) -> Option<OwnedFd> {
+    // SAFETY: named by the launcher for this process; taken once, at start.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The whole of an inherited file, from its start, whoever else reads it meanwhile.
+pub fn read_all(fd: RawFd) -> io::Result<Vec<u8>> {
+    let mut file = File::open(format!("/proc/self/fd/{fd}"))?;
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Joins the transport in the node's segment.
+pub fn attach_mesh(segment: &Segment, me: NodeId, nodes: usize, sockets: Vec<Option<OwnedFd>>) -> io::Result<Mesh> {
+    // SAFETY: the region has `Mesh::bytes(nodes)` bytes (Shape::of), is mapped for the life of the process (the segment
+    // is never unmapped while a Cluster lives), zero when the job began, and used by this node's meshes only.
+    let mesh = unsafe { Mesh::attach(segment.mesh_memory(), Mesh::bytes(nodes), me, nodes, sockets) };
+    mesh.map_err(|error| io::Error::other(error.to_string()))
+}

@@ -1,0 +1,7 @@
+//! The unsafe code of the runtime: the node's memory, inherited descriptors, the process.
+
+pub mod descriptors;
+pub mod frames;
+pub mod process;
+pub mod segment;
+pub mod shape;

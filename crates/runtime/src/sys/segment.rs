@@ -1,0 +1,523 @@
+//! One node's memory as this process sees it: the segment's tables, the frames, the twins.
+//!
+//! The unsafe code of the runtime's engine is here. What leaves this module is safe to use: references to atomics,
+//! plain data behind a guard that holds its lock, and raw pointers to frames and twins, which only
+//! [`super::frames`] follows.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use finespun_protocol::cashmere::{Directory, Homes, Time, Unit};
+use finespun_sync::{Entry, Header, Table, Waiter};
+use finespun_sys::lock::WordLock;
+use finespun_sys::memory::Mapping;
+use finespun_types::{Bucket, Counter, Counters, UNIT_BYTES, UnitId, ViewId};
+
+use crate::objects::Text;
+use crate::phases::{PHASES_MAX, Phase};
+
+use super::shape::{GUESTS, Region, STRIPE_BUCKETS, STRIPE_ENTRIES, Shape};
+
+/// A node's own block.
+#[repr(C, align(128))]
+pub struct Node {
+    /// The logical clock: ticks at every protocol event.
+    clock: AtomicU64,
+    pad_clock: [u64; 15],
+    /// Changes whenever a waiting view should look again.
+    pub event: AtomicU32,
+    /// Views asleep on `event`.
+    pub event_sleepers: AtomicU32,
+    pad_event: [u64; 15],
+    /// Arrivals of this node's processors at the barrier of all.
+    pub barrier_arrived: AtomicU32,
+    /// Rounds of that barrier completed.
+    pub barrier_round: AtomicU32,
+    /// Processors asleep on `barrier_round`.
+    pub barrier_sleepers: AtomicU32,
+    /// Guests given a slot so far.
+    pub guests: AtomicU32,
+    /// Processes of the node that started, and that ended their part.
+    pub started: AtomicU32,
+    /// The build of the first process that started, as a hash; 0: none yet.
+    pub build: AtomicU64,
+    /// Nanoseconds of the monotonic clock when the first process started.
+    pub started_ns: AtomicU64,
+    /// Nanoseconds of the monotonic clock when the last process finalized.
+    pub ended_ns: AtomicU64,
+    /// Ticks of the cycle counter per 1,000,000 ns.
+    pub ticks_per_ms: AtomicU64,
+    /// Guards the job's threads (node 0).
+    pub thread_lock: WordLock,
+    /// Guards the heap (node 0).
+    pub heap_lock: WordLock,
+    /// Guards the free twins.
+    twin_lock: WordLock,
+    /// Twins ever used.
+    twin_high: AtomicU32,
+    /// Twins on the stack of free ones.
+    twin_free: AtomicU32,
+    /// Round-robin start of the job's threads (node 0).
+    thread_header: UnsafeCell<finespun_sync::threads::Header>,
+}
+
+/// A view's block.
+#[repr(C, align(128))]
+pub struct View {
+    /// Its dirty list.
+    pub dirty: ListHead,
+    /// Its list of write notices.
+    pub notice: ListHead,
+    /// Flushes it began that are not done.
+    pub outstanding: AtomicU32,
+    /// More than one thread may touch shared memory.
+    pub several_threads: AtomicU32,
+    /// One release at a time.
+    pub releasing: WordLock,
+    /// One acquire at a time.
+    pub acquiring: WordLock,
+}
+
+/// The head of a list of units with two halves: one is filled while the other is worked through.
+#[repr(C, align(64))]
+pub struct ListHead {
+    lock: WordLock,
+    half: AtomicU32,
+    len: AtomicU32,
+}
+
+/// A processor's slot: where it waits, what it is told, what it counted.
+#[repr(C, align(128))]
+pub struct Slot {
+    /// 0 while the processor waits for a grant; 1 when it has one.
+    pub granted: AtomicU32,
+    /// The processor sleeps on `granted`.
+    pub asleep: AtomicU32,
+    /// What came with the grant.
+    pub value: AtomicU64,
+    /// And more of it.
+    pub extra: AtomicU64,
+    /// 0, or the number of an error, and then its text.
+    pub status: AtomicU32,
+    /// See `status`.
+    pub text: Text,
+    /// 1 once a condition variable's signal came.
+    pub signalled: AtomicU32,
+    /// The processor sleeps on `signalled`.
+    pub signal_sleepers: AtomicU32,
+    /// What to run, for a processor that serves: see [`crate::threads`].
+    pub command: AtomicU32,
+    /// Whether it sleeps on `command`.
+    pub command_sleepers: AtomicU32,
+    /// The function, as an offset in the program.
+    pub function: AtomicU64,
+    /// Its argument.
+    pub argument: AtomicU64,
+    /// Ticks when the processor started and ended.
+    pub started_ticks: AtomicU64,
+    /// See `started_ticks`; 0 while it runs.
+    pub ended_ticks: AtomicU64,
+    /// The phases that the program marked.
+    pub phases: [Phase; PHASES_MAX],
+    counts: [AtomicU64; Counter::COUNT],
+    ticks: [AtomicU64; Bucket::COUNT],
+}
+
+/// One table of synchronization objects: its lock and its head.
+#[repr(C, align(64))]
+pub struct Stripe {
+    lock: WordLock,
+    header: Header,
+}
+
+/// A node's copy of a unit.
+#[repr(C, align(64))]
+pub struct UnitSlot {
+    /// Guards this slot, and the unit's entries in directory and homes of this node.
+    lock: WordLock,
+    /// The twin's index plus one.
+    twin: u32,
+    unit: Unit,
+}
+
+/// What a unit's lock guards.
+pub struct Locked<'a> {
+    node: &'a Segment,
+    unit: UnitId,
+}
+
+/// One node's segment and frames.
+pub struct Segment {
+    segment: Mapping,
+    frames: Mapping,
+    shape: Shape,
+}
+
+impl Segment {
+    /// Maps a node's memory. The segment was zero when the job began.
+    ///
+    /// # Errors
+    /// The kernel's, when the descriptors or sizes do not fit.
+    pub fn map(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
+        let segment = Mapping::shared(segment, shape.bytes)?;
+        let frames = Mapping::shared(frames, shape.pages * UNIT_BYTES)?;
+        Ok(Self { segment, frames, shape })
+    }
+
+    /// The job's shape.
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn pointer<T>(&self, region: Region, index: usize) -> *mut T {
+        assert!(index < region.len, "element {index} of a table of {}", region.len);
+        // SAFETY: the region lies in the segment (Shape::of laid it there for elements of this type) and the index in it.
+        unsafe { self.segment.as_ptr().add(region.offset).cast::<T>().add(index) }
+    }
+
+    /// The node's own block.
+    pub fn node(&self) -> &Node {
+        // SAFETY: mapped for the life of self, zeroed at first (a valid Node), and only atomics and locks are inside.
+        unsafe { &*self.pointer(self.shape.node, 0) }
+    }
+
+    /// The block of a view.
+    pub fn view(&self, view: ViewId) -> &View {
+        // SAFETY: as for `node`.
+        unsafe { &*self.pointer(self.shape.view, usize::from(view.0)) }
+    }
+
+    /// A slot: first the node's processors in order, then its guests.
+    pub fn slot(&self, index: usize) -> &Slot {
+        // SAFETY: as for `node`.
+        unsafe { &*self.pointer(self.shape.slot, index) }
+    }
+
+    /// How many slots there are.
+    pub const fn slots(&self) -> usize {
+        self.shape.processors_per_node() + GUESTS
+    }
+
+    /// A tick of the node's logical clock.
+    pub fn tick(&self) -> Time {
+        self.node().clock.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Takes the lock of a unit.
+    pub fn lock(&self, unit: UnitId) -> Locked<'_> {
+        self.unit_lock(unit).lock();
+        Locked { node: self, unit }
+    }
+
+    fn unit_lock(&self, unit: UnitId) -> &WordLock {
+        let slot: *mut UnitSlot = self.pointer(self.shape.unit, unit.0 as usize);
+        // SAFETY: the slot is mapped and zeroed at first, a free lock; nobody makes a &mut to the lock field.
+        unsafe { &(*slot).lock }
+    }
+
+    /// The home of a unit as this node knows it, without its lock: only good as a hint.
+    pub fn home_hint(&self, unit: UnitId) -> Option<finespun_types::NodeId> {
+        let guard = self.lock(unit);
+        guard.state().home()
+    }
+
+    /// The frame of a unit, in the mapping that is always writable.
+    pub fn frame(&self, unit: UnitId) -> *mut u8 {
+        assert!((unit.0 as usize) < self.shape.pages, "unit {unit:?} of {}", self.shape.pages);
+        // SAFETY: the frames mapping has `pages` pages.
+        unsafe { self.frames.as_ptr().add(unit.0 as usize * UNIT_BYTES) }
+    }
+
+    /// Takes a twin from the node's free ones: its index plus one, as a unit's slot keeps it.
+    fn take_twin(&self) -> u32 {
+        let node = self.node();
+        let _guard = node.twin_lock.guard();
+        let free = node.twin_free.load(Ordering::Relaxed);
+        if free > 0 {
+            node.twin_free.store(free - 1, Ordering::Relaxed);
+            let at: *mut u32 = self.pointer(self.shape.free_twin, free as usize - 1);
+            // SAFETY: below the stack's top, written when it was pushed; the twin lock is held.
+            return unsafe { at.read() };
+        }
+        let high = node.twin_high.load(Ordering::Relaxed) + 1;
+        assert!(high as usize <= self.shape.twin.len, "a twin for every page is the most there can be");
+        node.twin_high.store(high, Ordering::Relaxed);
+        high
+    }
+
+    fn give_twin(&self, twin: u32) {
+        let node = self.node();
+        let _guard = node.twin_lock.guard();
+        let free = node.twin_free.load(Ordering::Relaxed);
+        let at: *mut u32 = self.pointer(self.shape.free_twin, free as usize);
+        // SAFETY: the stack has room for every twin; the twin lock is held.
+        unsafe { at.write(twin) };
+        node.twin_free.store(free + 1, Ordering::Relaxed);
+    }
+
+    /// Runs `body` on one of the tables of synchronization objects, under its lock.
+    pub fn with_table<R>(&self, stripe: usize, body: impl FnOnce(&mut Table<'_>) -> R) -> R {
+        let block: *mut Stripe = self.pointer(self.shape.stripe, stripe);
+        // SAFETY: mapped and zeroed at first; nobody makes a &mut to the lock field.
+        let _guard = unsafe { &(*block).lock }.guard();
+        let waiters = self.shape.waiters();
+        // SAFETY: the lock is held, so these are the only references to the stripe's parts; each region has room for
+        // every stripe (`Shape::of`), and all-zero memory is valid for these plain types.
+        let (header, buckets, entries, waiters) = unsafe {
+            (
+                &mut (*block).header,
+                self.part::<u32>(self.shape.bucket, stripe, STRIPE_BUCKETS),
+                self.part::<Entry>(self.shape.entry, stripe, STRIPE_ENTRIES),
+                self.part::<Waiter>(self.shape.waiter, stripe, waiters),
+            )
+        };
+        body(&mut Table::new(header, buckets, entries, waiters))
+    }
+
+    /// Part `number` of a region cut in parts of `len` elements.
+    ///
+    /// # Safety
+    /// Nobody else may have a reference to the part, and all-zero memory must be a valid `T`.
+    #[expect(clippy::mut_from_ref, reason = "the memory is shared by processes; the caller holds the part's lock")]
+    unsafe fn part<T>(&self, region: Region, number: usize, len: usize) -> &mut [T] {
+        assert!((number + 1) * len <= region.len, "part {number} of a region of {}", region.len);
+        // SAFETY: inside the region, aligned (regions start on pages); exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(region, number * len), len) }
+    }
+
+    /// Runs `body` on the job's threads, under their lock. Node 0 only.
+    pub fn with_threads<R>(&self, body: impl FnOnce(&mut finespun_sync::threads::Threads<'_>) -> R) -> R {
+        let node: *mut Node = self.pointer(self.shape.node, 0);
+        let _guard = self.node().thread_lock.guard();
+        // SAFETY: under the thread lock these are the only references to the two; `thread_header` is a cell of plain
+        // data that is reached only here, and all-zero memory is valid for both.
+        let (header, processors) =
+            unsafe { (&mut *(*node).thread_header.get(), self.part(self.shape.thread, 0, self.shape.thread.len)) };
+        body(&mut finespun_sync::threads::Threads::new(header, processors, self.shape.processors_per_node() as u32))
+    }
+
+    /// Runs `body` on the heap, under its lock. Node 0 only.
+    pub fn with_heap<R>(&self, body: impl FnOnce(&mut finespun_heap::Heap<'_>) -> R) -> R {
+        let _guard = self.node().heap_lock.guard();
+        let shape = &self.shape;
+        // SAFETY: under the heap lock these are the only references to the three; all-zero memory is valid for them.
+        let tables = unsafe {
+            finespun_heap::Tables {
+                header: &mut *self.pointer::<finespun_heap::Header>(shape.heap, 0),
+                pages: self.part(shape.heap_page, 0, shape.heap_page.len),
+                spans: self.part(shape.heap_span, 0, shape.heap_span.len),
+            }
+        };
+        body(&mut finespun_heap::Heap::new(shape.layout, tables))
+    }
+
+    /// The transport's part of the segment.
+    pub fn mesh_memory(&self) -> *mut u8 {
+        self.pointer::<u8>(Region { offset: self.shape.mesh.offset, len: 1 }, 0)
+    }
+
+    /// Puts a unit on a view's dirty list.
+    pub fn list_dirty(&self, view: ViewId, unit: UnitId) {
+        self.list(view, &self.view(view).dirty, self.shape.dirty).push(unit);
+    }
+
+    /// Puts a unit on a view's list of write notices.
+    pub fn list_notice(&self, view: ViewId, unit: UnitId) {
+        self.list(view, &self.view(view).notice, self.shape.notice).push(unit);
+    }
+
+    /// Takes a view's whole dirty list and leaves it empty. Only under the view's `releasing` lock.
+    pub fn take_dirty(&self, view: ViewId) -> Taken<'_> {
+        self.list(view, &self.view(view).dirty, self.shape.dirty).take()
+    }
+
+    /// Takes a view's whole list of write notices and leaves it empty. Only under the view's `acquiring` lock.
+    pub fn take_notices(&self, view: ViewId) -> Taken<'_> {
+        self.list(view, &self.view(view).notice, self.shape.notice).take()
+    }
+
+    fn list<'a>(&'a self, view: ViewId, head: &'a ListHead, region: Region) -> List<'a> {
+        let len = 2 * self.shape.pages;
+        List {
+            head,
+            units: self.pointer(region, usize::from(view.0) * len),
+            half: self.shape.pages,
+            _node: PhantomData,
+        }
+    }
+}
+
+impl Locked<'_> {
+    fn slot(&self) -> *mut UnitSlot {
+        self.node.pointer(self.node.shape.unit, self.unit.0 as usize)
+    }
+
+    /// The node's copy, to read.
+    pub fn state(&self) -> &Unit {
+        // SAFETY: the unit's lock is held by self, and every &mut to the copy borrows a Locked.
+        unsafe { &(*self.slot()).unit }
+    }
+
+    /// The node's copy.
+    pub fn unit(&mut self) -> &mut Unit {
+        // SAFETY: the unit's lock is held by self, and self is borrowed mutably.
+        unsafe { &mut (*self.slot()).unit }
+    }
+
+    /// The directory entry, if this node is the unit's home.
+    pub fn directory(&mut self) -> &mut Directory {
+        let entry = self.node.pointer(self.node.shape.directory, self.unit.0 as usize);
+        // SAFETY: guarded by the same lock; zeroed at first, a valid entry.
+        unsafe { &mut *entry }
+    }
+
+    /// The home by first touch, if this node is the unit's manager.
+    pub fn homes(&mut self) -> &mut Homes {
+        let entry = self.node.pointer(self.node.shape.homes, self.unit.0 as usize);
+        // SAFETY: guarded by the same lock; zeroed at first, a valid entry.
+        unsafe { &mut *entry }
+    }
+
+    /// The frame.
+    pub fn frame(&self) -> *mut u8 {
+        self.node.frame(self.unit)
+    }
+
+    /// The twin; there must be one.
+    pub fn twin(&self) -> *mut u8 {
+        // SAFETY: the lock is held.
+        let twin = unsafe { (*self.slot()).twin };
+        assert!(twin > 0, "unit {:?} has no twin", self.unit);
+        self.node.pointer::<[u8; UNIT_BYTES]>(self.node.shape.twin, twin as usize - 1).cast()
+    }
+
+    /// Gets memory for a twin.
+    pub fn new_twin(&mut self) -> *mut u8 {
+        let twin = self.node.take_twin();
+        // SAFETY: the lock is held, and self is borrowed mutably.
+        let old = unsafe { std::mem::replace(&mut (*self.slot()).twin, twin) };
+        assert!(old == 0, "unit {:?} has a twin already", self.unit);
+        self.twin()
+    }
+
+    /// Gives the twin's memory back.
+    pub fn drop_twin(&mut self) {
+        // SAFETY: as in `new_twin`.
+        let twin = unsafe { std::mem::replace(&mut (*self.slot()).twin, 0) };
+        assert!(twin > 0, "unit {:?} has no twin to drop", self.unit);
+        self.node.give_twin(twin);
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.node.unit_lock(self.unit).unlock();
+    }
+}
+
+/// A list of units, found.
+struct List<'a> {
+    head: &'a ListHead,
+    units: *mut u32,
+    half: usize,
+    _node: PhantomData<&'a Segment>,
+}
+
+/// The units taken from a list, until the next take.
+pub struct Taken<'a> {
+    units: *const u32,
+    len: usize,
+    _node: PhantomData<&'a Segment>,
+}
+
+impl<'a> List<'a> {
+    fn push(&self, unit: UnitId) {
+        let _guard = self.head.lock.guard();
+        let len = self.head.len.load(Ordering::Relaxed) as usize;
+        assert!(len < self.half, "a unit is on a list once");
+        let start = self.head.half.load(Ordering::Relaxed) as usize * self.half;
+        // SAFETY: below the end of this half; the list's lock is held, and the half is not the one being worked through.
+        unsafe { self.units.add(start + len).write(unit.0) };
+        self.head.len.store(len as u32 + 1, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> Taken<'a> {
+        if self.head.len.load(Ordering::Acquire) == 0 {
+            // Nothing that this view must know of: what was listed before the release or grant it follows is visible.
+            return Taken { units: self.units, len: 0, _node: PhantomData };
+        }
+        let _guard = self.head.lock.guard();
+        let half = self.head.half.load(Ordering::Relaxed);
+        let len = self.head.len.swap(0, Ordering::Relaxed) as usize;
+        self.head.half.store(half ^ 1, Ordering::Relaxed);
+        // SAFETY: the start of the half just given up; pushes go to the other until the next take, which the caller's
+        // lock (`releasing`, `acquiring`) keeps off until this one is worked through.
+        Taken { units: unsafe { self.units.add(half as usize * self.half) }, len, _node: PhantomData }
+    }
+}
+
+impl Taken<'_> {
+    /// How many.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// None?
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The units, in the order listed.
+    pub fn as_slice(&self) -> &[u32] {
+        // SAFETY: written by pushes before the take, and left alone until the next take.
+        unsafe { std::slice::from_raw_parts(self.units, self.len) }
+    }
+
+    /// The same, to keep some for later at the front.
+    pub fn as_mut_slice(&mut self) -> &mut [u32] {
+        // SAFETY: as above; the taker alone works on this half.
+        unsafe { std::slice::from_raw_parts_mut(self.units.cast_mut(), self.len) }
+    }
+}
+
+impl Slot {
+    /// Adds to a count.
+    pub fn count(&self, counter: Counter, by: u64) {
+        self.counts[counter as usize].fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Adds time.
+    pub fn spend(&self, bucket: Bucket, ticks: u64) {
+        self.ticks[bucket as usize].fetch_add(ticks, Ordering::Relaxed);
+    }
+
+    /// The time spent so far in one bucket.
+    pub fn spent(&self, bucket: Bucket) -> u64 {
+        self.ticks[bucket as usize].load(Ordering::Relaxed)
+    }
+
+    /// Everything so far, in nanoseconds; a slot that still runs is read as of `now_ticks`.
+    pub fn read(&self, now_ticks: u64, ticks_per_ms: u64) -> Counters {
+        let nanos = |ticks: u64| (u128::from(ticks) * 1_000_000 / u128::from(ticks_per_ms.max(1))) as u64;
+        let mut counters = Counters::ZERO;
+        for (to, from) in counters.counts.iter_mut().zip(&self.counts) {
+            *to = from.load(Ordering::Relaxed);
+        }
+        for (to, from) in counters.nanos.iter_mut().zip(&self.ticks) {
+            *to = nanos(from.load(Ordering::Relaxed));
+        }
+        let started = self.started_ticks.load(Ordering::Relaxed);
+        if started != 0 {
+            let ended = match self.ended_ticks.load(Ordering::Relaxed) {
+                0 => now_ticks,
+                ended => ended,
+            };
+            let elsewhere: u64 = counters.nanos.iter().sum();
+            counters.nanos[Bucket::Compute as usize] = nanos(ended.saturating_sub(started)).saturating_sub(elsewhere);
+        }
+        counters
+    }
+}

@@ -1,0 +1,170 @@
+//! Where everything stands in a node segment: arithmetic only.
+//!
+//! The segment is one sparse memfd. Tables that grow with the heap are sized for the whole shared space and take memory
+//! only where they are touched. Nothing in it is a pointer, so every process may map it anywhere.
+//!
+//! ```text
+//!   Node | View .. | Slot .. | sync stripes | thread table | units | directories | homes
+//!        | dirty and notice lists (two halves per view) | free twins | heap tables | mesh | twins
+//! ```
+
+use finespun_heap::Layout;
+use finespun_job::{Job, Transport};
+use finespun_protocol::cashmere::{Directory, Homes};
+use finespun_transport::Mesh;
+use finespun_types::UNIT_BYTES;
+
+use super::segment::{Node, Slot, Stripe, UnitSlot, View};
+
+/// Slots per node for threads that the program made itself, not through Finespun.
+pub const GUESTS: usize = 32;
+/// Tables of synchronization objects at each manager, each under a lock of its own.
+pub const STRIPES: usize = 64;
+/// Buckets of one stripe.
+pub const STRIPE_BUCKETS: usize = 1 << 10;
+/// The most objects in use at once in one stripe: four million a manager.
+pub const STRIPE_ENTRIES: usize = 1 << 16;
+
+/// A table in the segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// First byte.
+    pub offset: usize,
+    /// How many elements.
+    pub len: usize,
+}
+
+/// The places of all tables of a segment, the same for all nodes of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Nodes of the job.
+    pub nodes: usize,
+    /// Views per node.
+    pub views: usize,
+    /// Threads per view.
+    pub threads: usize,
+    /// Pages of the shared space, most of them never used.
+    pub pages: usize,
+    /// The heap's address policy.
+    pub layout: Layout,
+    /// The node's own block.
+    pub node: Region,
+    /// One block per view.
+    pub view: Region,
+    /// One slot per processor of the node, then the guests.
+    pub slot: Region,
+    /// Synchronization tables.
+    pub stripe: Region,
+    /// Their buckets.
+    pub bucket: Region,
+    /// Their entries.
+    pub entry: Region,
+    /// Their waiters: a slot for every waiter of the job in each stripe.
+    pub waiter: Region,
+    /// The job's threads (node 0).
+    pub thread: Region,
+    /// A slot per unit.
+    pub unit: Region,
+    /// Directory entries.
+    pub directory: Region,
+    /// Homes by first touch.
+    pub homes: Region,
+    /// Dirty lists: two halves of `pages` for each view.
+    pub dirty: Region,
+    /// Lists of write notices, likewise.
+    pub notice: Region,
+    /// Stack of free twins.
+    pub free_twin: Region,
+    /// The heap's account (node 0).
+    pub heap: Region,
+    /// The heap's entries of pages.
+    pub heap_page: Region,
+    /// The heap's pages of small allocations.
+    pub heap_span: Region,
+    /// The transport's memory.
+    pub mesh: Region,
+    /// Twins.
+    pub twin: Region,
+    /// Bytes of the whole segment.
+    pub bytes: usize,
+}
+
+/// Lays one table after the other.
+struct Builder(usize);
+
+impl Builder {
+    fn take<T>(&mut self, len: usize) -> Region {
+        self.bytes(len * size_of::<T>(), len)
+    }
+
+    /// Starts on a page, so that neighbours never share one.
+    fn bytes(&mut self, bytes: usize, len: usize) -> Region {
+        let offset = self.0;
+        self.0 = (offset + bytes).next_multiple_of(UNIT_BYTES);
+        Region { offset, len }
+    }
+}
+
+impl Shape {
+    /// The shape of a job's segments.
+    ///
+    /// # Panics
+    /// If the job's counts are out of range; whoever makes a job checks them.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        let (nodes, views, threads) = (job.nodes as usize, job.views as usize, job.threads as usize);
+        let limit_pages = u32::try_from(job.heap_bytes / UNIT_BYTES as u64).unwrap_or(u32::MAX);
+        let layout = Layout::new(limit_pages, nodes as u32).expect("whoever makes a job checks its heap and its nodes");
+        let pages = layout.pages() as usize;
+        let own = views * threads;
+        let waiters = nodes * (own + GUESTS);
+        let mut next = Builder(0);
+        let mut shape = Self {
+            nodes,
+            views,
+            threads,
+            pages,
+            layout,
+            node: next.take::<Node>(1),
+            view: next.take::<View>(views),
+            slot: next.take::<Slot>(own + GUESTS),
+            stripe: next.take::<Stripe>(STRIPES),
+            bucket: next.take::<u32>(STRIPES * STRIPE_BUCKETS),
+            entry: next.take::<finespun_sync::Entry>(STRIPES * STRIPE_ENTRIES),
+            waiter: next.take::<finespun_sync::Waiter>(STRIPES * waiters),
+            thread: next.take::<finespun_sync::threads::Slot>(nodes * own),
+            unit: next.take::<UnitSlot>(pages),
+            directory: next.take::<Directory>(pages),
+            homes: next.take::<Homes>(pages),
+            dirty: next.take::<u32>(2 * views * pages),
+            notice: next.take::<u32>(2 * views * pages),
+            free_twin: next.take::<u32>(pages),
+            heap: next.take::<finespun_heap::Header>(1),
+            heap_page: next.take::<finespun_heap::Page>(pages),
+            heap_span: next.take::<finespun_heap::Span>(layout.limit_pages() as usize),
+            mesh: next.bytes(if job.transport == Transport::Tcp { Mesh::bytes(nodes) } else { 0 }, 1),
+            twin: next.take::<[u8; UNIT_BYTES]>(pages),
+            bytes: 0,
+        };
+        shape.bytes = next.0;
+        shape
+    }
+
+    /// Processors of one node.
+    #[must_use]
+    pub const fn processors_per_node(&self) -> usize {
+        self.views * self.threads
+    }
+
+    /// Processors of the job.
+    #[must_use]
+    pub const fn processors(&self) -> usize {
+        self.nodes * self.processors_per_node()
+    }
+
+    /// Everybody of the job who can wait: processors, then the nodes' guests.
+    #[must_use]
+    pub const fn waiters(&self) -> usize {
+        self.processors() + self.nodes * GUESTS
+    }
+}

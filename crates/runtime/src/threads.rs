@@ -1,0 +1,174 @@
+//! Threads of the program on any processor: brings events to the machine in `finespun_sync::threads`, at node 0, and commands to
+//! the processors that serve.
+
+use std::sync::atomic::Ordering;
+
+use finespun_errors::Code;
+use finespun_sync::threads::{Action, Error, Event, Handle};
+use finespun_types::{Bucket, NodeId, ProcessorId};
+
+use crate::cluster::{Cluster, Reach};
+use crate::misuse::Failure;
+use crate::wire::{self, Request};
+use crate::{consistency, meter, objects, wait};
+
+/// The node that keeps the job's threads.
+const KEEPER: NodeId = NodeId(0);
+
+/// Commands in a slot: nothing to do; run a function; end.
+const NOTHING: u32 = 0;
+const RUN: u32 = 1;
+const END: u32 = 2;
+
+/// Says that a processor runs the program's main, for good.
+pub fn begin_main(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
+    tell(cluster, slot, Event::Begin { who: cluster.processor_at(slot) })
+}
+
+/// Creates a thread; `None` when no processor, or not the one asked for, is idle. The caller has released.
+pub fn create(
+    cluster: &Cluster,
+    slot: usize,
+    on: Option<ProcessorId>,
+    function: u64,
+    argument: u64,
+) -> Result<Option<Handle>, Failure> {
+    let by = cluster.processor_at(slot);
+    let (handle, _) = ask(cluster, slot, Event::Create { on, by, function, argument })?;
+    Ok((handle != 0).then_some(Handle(handle)))
+}
+
+/// Waits for the end of a thread: its result. The caller then acquires.
+pub fn join(cluster: &Cluster, slot: usize, thread: Handle) -> Result<u64, Failure> {
+    let by = cluster.processor_at(slot);
+    meter::timed(cluster, Bucket::BarrierWait, || Ok(ask(cluster, slot, Event::Join { thread, by })?.0))
+}
+
+/// Serves commands in the calling thread, the processor of `slot`, until the job ends.
+pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u64) -> u64) {
+    let slot = cluster.slot(slot_index);
+    loop {
+        meter::timed(cluster, Bucket::BarrierWait, || {
+            wait::until_changed(cluster, &slot.command, NOTHING, &slot.command_sleepers);
+        });
+        if slot.command.load(Ordering::Acquire) == END {
+            return;
+        }
+        consistency::acquire(cluster);
+        let result = run(slot.function.load(Ordering::Relaxed), slot.argument.load(Ordering::Relaxed));
+        consistency::release(cluster);
+        // Not over a command to end that came meanwhile.
+        let _ = slot.command.compare_exchange(RUN, NOTHING, Ordering::SeqCst, Ordering::Relaxed);
+        let who = cluster.processor_at(slot_index);
+        if let Err(failure) = tell(cluster, slot_index, Event::Finished { who, result }) {
+            crate::misuse::end_job(crate::misuse::place(cluster), &failure);
+        }
+    }
+}
+
+/// Tells every serving processor of the job to end.
+pub fn stop_all(cluster: &Cluster) {
+    for node in 0..cluster.shape.nodes {
+        let node = NodeId(node as u8);
+        match &cluster.reach {
+            Reach::Messages(mesh) if node != cluster.me => wire::send_request(cluster, mesh, node, Request::Stop),
+            Reach::Messages(_) | Reach::Direct => stop_slots(cluster, node, 0..cluster.shape.processors_per_node()),
+        }
+    }
+    if let Reach::Messages(mesh) = &cluster.reach {
+        mesh.flush();
+    }
+}
+
+/// Tells the serving threads of this process to end.
+pub fn stop_own(cluster: &Cluster) {
+    let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
+    stop_slots(cluster, cluster.me, first..first + cluster.shape.threads);
+}
+
+/// The request to end arrived here.
+pub fn stop_here(cluster: &Cluster) {
+    stop_slots(cluster, cluster.me, 0..cluster.shape.processors_per_node());
+}
+
+fn stop_slots(cluster: &Cluster, node: NodeId, slots: std::ops::Range<usize>) {
+    for index in slots {
+        let slot = cluster.at(node).slot(index);
+        slot.command.store(END, Ordering::SeqCst);
+        wait::wake(&slot.command, &slot.command_sleepers);
+    }
+}
+
+/// An event that came by a message.
+pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
+    if let Err(failure) = run_machine(cluster, event) {
+        match event {
+            Event::Create { .. } | Event::Join { .. } => objects::answer(cluster, who, Err(failure)),
+            Event::Begin { .. } | Event::Finished { .. } => {
+                crate::misuse::end_job(crate::misuse::place(cluster), &failure)
+            }
+        }
+    }
+}
+
+/// A processor of this node is to run a function.
+pub fn start_here(cluster: &Cluster, who: ProcessorId, function: u64, argument: u64) {
+    let (node, index) = cluster.slot_of(who);
+    let slot = cluster.at(node).slot(index);
+    slot.function.store(function, Ordering::Relaxed);
+    slot.argument.store(argument, Ordering::Relaxed);
+    slot.command.store(RUN, Ordering::SeqCst);
+    wait::wake(&slot.command, &slot.command_sleepers);
+}
+
+/// An event that is answered.
+fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64), Failure> {
+    let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
+    if !cluster.reaches(KEEPER) {
+        return objects::ask(cluster, slot, KEEPER, Request::Thread { who, event });
+    }
+    objects::expect_answer(slot);
+    run_machine(cluster, event)?;
+    objects::await_answer(cluster, slot)
+}
+
+/// An event that is not.
+fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failure> {
+    match &cluster.reach {
+        Reach::Messages(mesh) if !cluster.reaches(KEEPER) => {
+            let who = cluster.processor_at(slot_index);
+            wire::send_request(cluster, mesh, KEEPER, Request::Thread { who, event });
+            mesh.flush();
+            Ok(())
+        }
+        Reach::Messages(_) | Reach::Direct => run_machine(cluster, event),
+    }
+}
+
+fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
+    let perform = &mut |action| match action {
+        Action::Start { who, function, argument } => start(cluster, who, function, argument),
+        Action::Created { by, thread } => objects::answer(cluster, by, Ok((thread.0, 0))),
+        Action::Refused { by, unjoined } => objects::answer(cluster, by, Ok((0, u64::from(unjoined)))),
+        Action::Joined { by, result } => objects::answer(cluster, by, Ok((result, 0))),
+    };
+    cluster.at(KEEPER).with_threads(|threads| threads.on(event, perform)).map_err(|error| {
+        let code = match error {
+            Error::Impossible { .. } => Code::Bug,
+            Error::NoProcessor { .. } | Error::NoThread { .. } | Error::JoinedAlready { .. } => Code::Argument,
+            Error::JoinPending { .. } | Error::JoinSelf { .. } => Code::Argument,
+        };
+        Failure::new(code, error)
+    })
+}
+
+fn start(cluster: &Cluster, who: ProcessorId, function: u64, argument: u64) {
+    let (node, _) = cluster.slot_of(who);
+    match &cluster.reach {
+        Reach::Messages(mesh) if !cluster.reaches(node) => {
+            wire::send_request(cluster, mesh, node, Request::Start { who, function, argument });
+            mesh.flush();
+        }
+        Reach::Messages(_) | Reach::Direct => start_here(cluster, who, function, argument),
+    }
+}

@@ -1,0 +1,70 @@
+//! Waiting: who waits, polls; nobody spins without bound; who sleeps is woken by whoever changes the word.
+//!
+//! A waiter looks at its word, serves arriving messages meanwhile if nodes send any, and after a bounded time
+//! announces that it sleeps, looks once more, and sleeps in the kernel on the word. A waker changes the word first and
+//! then looks whether anybody sleeps. Both sides have a full fence between the two, so one of them sees the other.
+
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use finespun_sys::futex::{self, Backoff};
+use finespun_types::{Counter, NodeId, ViewId};
+
+use crate::cluster::{Cluster, Reach};
+use crate::{meter, service};
+
+/// Waits until `word` is no longer `old`. `sleepers` counts who sleeps on it.
+pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32) {
+    let mut backoff = Backoff::new(cluster.spin_ticks);
+    loop {
+        if word.load(Ordering::Acquire) != old {
+            return;
+        }
+        service::poll(cluster);
+        if !backoff.spin() {
+            break;
+        }
+    }
+    while word.load(Ordering::Acquire) == old {
+        if let Reach::Messages(mesh) = &cluster.reach {
+            mesh.flush();
+        }
+        sleepers.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if word.load(Ordering::SeqCst) == old {
+            meter::count(cluster, Counter::Sleeps, 1);
+            futex::wait(word, old, None);
+        }
+        sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// After `word` was changed: wakes everybody who sleeps on it.
+pub fn wake(word: &AtomicU32, sleepers: &AtomicU32) {
+    fence(Ordering::SeqCst);
+    if sleepers.load(Ordering::SeqCst) > 0 {
+        futex::wake_all(word);
+    }
+}
+
+/// The number of the node's last event, to be read before looking whether there is anything to wait for.
+pub fn last_event(cluster: &Cluster) -> u32 {
+    cluster.mine().node().event.load(Ordering::Acquire)
+}
+
+/// Waits for an event of the node after `last`.
+pub fn for_event(cluster: &Cluster, last: u32) {
+    let node = cluster.mine().node();
+    until_changed(cluster, &node.event, last, &node.event_sleepers);
+}
+
+/// Lets the views of a node look again.
+pub fn wake_views(cluster: &Cluster, node: NodeId) {
+    let node = cluster.at(node).node();
+    node.event.fetch_add(1, Ordering::SeqCst);
+    wake(&node.event, &node.event_sleepers);
+}
+
+/// One flush of a view is complete.
+pub fn flush_done(cluster: &Cluster, node: NodeId, view: ViewId) {
+    cluster.at(node).view(view).outstanding.fetch_sub(1, Ordering::SeqCst);
+}

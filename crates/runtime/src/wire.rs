@@ -1,0 +1,422 @@
+//! Messages between engines, for a transport that only carries bytes.
+//!
+//! Every message begins with one fixed header; a page, a diff or a text may follow.
+//!
+//! ```text
+//!   kind u8 | detail u8 | flags u16 | unit or processor u32 | a u64 | b u64 | c u64 | contents ...
+//! ```
+
+use finespun_protocol::cashmere::Msg;
+use finespun_sync::{Event, threads};
+use finespun_transport::{Mesh, SendError};
+use finespun_types::{NodeId, NodeSet, ProcessorId, UnitId};
+
+use crate::cluster::Cluster;
+use crate::misuse;
+use crate::nest::Attached;
+use crate::sys::frames::Page;
+
+/// Bytes before a message's contents.
+pub const HEADER_BYTES: usize = 32;
+
+/// The fixed words of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    kind: u8,
+    detail: u8,
+    flags: u16,
+    target: u32,
+    a: u64,
+    b: u64,
+    c: u64,
+}
+
+/// What engines tell each other, besides the protocol's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// An event for a synchronization object managed by the receiver, answered by [`Reply`].
+    Object {
+        /// Who asks.
+        who: ProcessorId,
+        /// What.
+        event: Event,
+    },
+    /// An event for the job's threads, at node 0, answered by [`Reply`].
+    Thread {
+        /// Who asks.
+        who: ProcessorId,
+        /// What.
+        event: threads::Event,
+    },
+    /// A processor of the receiver is to run a function.
+    Start {
+        /// Which.
+        who: ProcessorId,
+        /// The function, as an offset in the program.
+        function: u64,
+        /// Its argument.
+        argument: u64,
+    },
+    /// The receiver's serving processors are to end.
+    Stop,
+    /// A call of the heap, at node 0, answered by [`Reply`].
+    Heap {
+        /// Who asks.
+        who: ProcessorId,
+        /// Which call: see [`crate::memory`].
+        call: u8,
+        /// Its arguments.
+        arguments: [u64; 3],
+    },
+}
+
+/// Which of a processor's two mailboxes an answer goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mailbox {
+    /// Answers to what it asked.
+    Answer,
+    /// The signal of a condition variable, which may come while the processor still gives up the mutex.
+    Signal,
+}
+
+/// The answer that a waiting processor gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Where it goes.
+    pub mailbox: Mailbox,
+    /// 0, or the status of an error, whose text follows as the message's contents.
+    pub status: u16,
+    /// The result.
+    pub value: u64,
+    /// More of it.
+    pub extra: u64,
+}
+
+/// One message, taken apart.
+pub enum Packet<'a> {
+    /// A message of the coherence protocol.
+    Protocol {
+        /// About which unit.
+        unit: UnitId,
+        /// The message.
+        msg: Msg,
+        /// What came with it.
+        attached: Attached<'a>,
+    },
+    /// A request of an engine.
+    Request(Request),
+    /// An answer to a processor of this node.
+    Reply {
+        /// Which.
+        who: ProcessorId,
+        /// The answer.
+        reply: Reply,
+        /// The text of an error.
+        text: &'a [u8],
+    },
+}
+
+const PROTOCOL: u8 = 1;
+const OBJECT: u8 = 2;
+const THREAD: u8 = 3;
+const START: u8 = 4;
+const STOP: u8 = 5;
+const HEAP: u8 = 6;
+const REPLY: u8 = 7;
+const WITH_PAGE: u16 = 1;
+const WITH_DIFF: u16 = 2;
+
+impl Words {
+    fn bytes(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0] = self.kind;
+        bytes[1] = self.detail;
+        bytes[2..4].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.target.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.a.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.b.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.c.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8; HEADER_BYTES]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let first = word(0);
+        Self {
+            kind: first as u8,
+            detail: (first >> 8) as u8,
+            flags: (first >> 16) as u16,
+            target: (first >> 32) as u32,
+            a: word(8),
+            b: word(16),
+            c: word(24),
+        }
+    }
+}
+
+/// Sends a message of the protocol.
+pub fn send_protocol(cluster: &Cluster, mesh: &Mesh, to: NodeId, unit: UnitId, msg: Msg, attached: Attached<'_>) {
+    let (detail, a) = protocol_words(msg);
+    let (flags, contents) = match &attached {
+        Attached::Nothing => (0, &[][..]),
+        Attached::Page(page) => (WITH_PAGE, page.bytes()),
+        Attached::Diff(diff) => (WITH_DIFF, *diff),
+    };
+    let words = Words { kind: PROTOCOL, detail, flags, target: unit.0, a, ..Words::default() };
+    send(cluster, mesh, to, words, contents);
+}
+
+/// Sends a request.
+pub fn send_request(cluster: &Cluster, mesh: &Mesh, to: NodeId, request: Request) {
+    send(cluster, mesh, to, request_words(request), &[]);
+}
+
+/// Sends an answer; `text` words an error.
+pub fn send_reply(cluster: &Cluster, mesh: &Mesh, to: NodeId, who: ProcessorId, reply: Reply, text: &[u8]) {
+    let words = Words {
+        kind: REPLY,
+        detail: (reply.mailbox == Mailbox::Signal) as u8,
+        target: who.0,
+        flags: reply.status,
+        a: reply.value,
+        b: reply.extra,
+        ..Words::default()
+    };
+    send(cluster, mesh, to, words, text);
+}
+
+fn send(cluster: &Cluster, mesh: &Mesh, to: NodeId, words: Words, contents: &[u8]) {
+    match mesh.send(to, &[&words.bytes(), contents]) {
+        // A lost peer ends the job; the launcher says so. Until it does there is nothing to be done here.
+        Ok(()) | Err(SendError::Closed) => {}
+        Err(SendError::Full) => misuse::queue_full(cluster, to),
+    }
+}
+
+const fn protocol_words(msg: Msg) -> (u8, u64) {
+    match msg {
+        Msg::AskHome => (1, 0),
+        Msg::HomeIs(home) => (2, home.0 as u64),
+        Msg::Fetch { write } => (3, write as u64),
+        Msg::Grant { exclusive, alone } => (4, exclusive as u64 | (alone as u64) << 1),
+        Msg::Upgrade => (5, 0),
+        Msg::UpgradeReply { granted } => (6, granted as u64),
+        Msg::Break => (7, 0),
+        Msg::BreakReply => (8, 0),
+        Msg::Flush => (9, 0),
+        Msg::FlushAck(sharers) => (10, sharers.0),
+        Msg::Leave => (11, 0),
+        Msg::Notice => (12, 0),
+        Msg::NoticeAck => (13, 0),
+    }
+}
+
+fn protocol_msg(detail: u8, a: u64) -> Option<Msg> {
+    Some(match detail {
+        1 => Msg::AskHome,
+        2 => Msg::HomeIs(NodeId(u8::try_from(a).ok()?)),
+        3 => Msg::Fetch { write: a != 0 },
+        4 => Msg::Grant { exclusive: a & 1 != 0, alone: a & 2 != 0 },
+        5 => Msg::Upgrade,
+        6 => Msg::UpgradeReply { granted: a != 0 },
+        7 => Msg::Break,
+        8 => Msg::BreakReply,
+        9 => Msg::Flush,
+        10 => Msg::FlushAck(NodeSet { 0: a }),
+        11 => Msg::Leave,
+        12 => Msg::Notice,
+        13 => Msg::NoticeAck,
+        _ => return None,
+    })
+}
+
+fn request_words(request: Request) -> Words {
+    match request {
+        Request::Object { who, event } => {
+            let (detail, b, c) = object_words(event);
+            Words { kind: OBJECT, detail, target: who.0, a: event.object(), b, c, ..Words::default() }
+        }
+        Request::Thread { who, event } => {
+            let (detail, a, b, c) = thread_words(event);
+            Words { kind: THREAD, detail, target: who.0, a, b, c, ..Words::default() }
+        }
+        Request::Start { who, function, argument } => {
+            Words { kind: START, target: who.0, a: function, b: argument, ..Words::default() }
+        }
+        Request::Stop => Words { kind: STOP, ..Words::default() },
+        Request::Heap { who, call, arguments: [a, b, c] } => {
+            Words { kind: HEAP, detail: call, target: who.0, a, b, c, ..Words::default() }
+        }
+    }
+}
+
+/// The kind and the two words of an event besides object and asker.
+const fn object_words(event: Event) -> (u8, u64, u64) {
+    match event {
+        Event::Lock { .. } => (1, 0, 0),
+        Event::TryLock { .. } => (2, 0, 0),
+        Event::Unlock { .. } => (3, 0, 0),
+        Event::Arrive { count, weight, .. } => (4, count as u64, weight as u64),
+        Event::SetFlag { value, .. } => (5, value as u64, 0),
+        Event::WaitFlag { value, .. } => (6, value as u64, 0),
+        Event::ReadFlag { .. } => (7, 0, 0),
+        Event::ResetFlag { .. } => (8, 0, 0),
+        Event::Enqueue { .. } => (9, 0, 0),
+        Event::Signal { .. } => (10, 0, 0),
+        Event::Broadcast { .. } => (11, 0, 0),
+    }
+}
+
+const fn object_event(words: Words) -> Option<Event> {
+    let (who, object) = (ProcessorId(words.target), words.a);
+    Some(match words.detail {
+        1 => Event::Lock { mutex: object, who },
+        2 => Event::TryLock { mutex: object, who },
+        3 => Event::Unlock { mutex: object, who },
+        4 => Event::Arrive { barrier: object, count: words.b as u32, who, weight: words.c as u32 },
+        5 => Event::SetFlag { flag: object, value: words.b as u32 },
+        6 => Event::WaitFlag { flag: object, value: words.b as u32, who },
+        7 => Event::ReadFlag { flag: object, who },
+        8 => Event::ResetFlag { flag: object },
+        9 => Event::Enqueue { condition: object, who },
+        10 => Event::Signal { condition: object },
+        11 => Event::Broadcast { condition: object },
+        _ => return None,
+    })
+}
+
+const fn thread_words(event: threads::Event) -> (u8, u64, u64, u64) {
+    match event {
+        threads::Event::Begin { .. } => (1, 0, 0, 0),
+        threads::Event::Create { on: None, function, argument, .. } => (2, 0, function, argument),
+        threads::Event::Create { on: Some(on), function, argument, .. } => (3, on.0 as u64, function, argument),
+        threads::Event::Finished { result, .. } => (4, result, 0, 0),
+        threads::Event::Join { thread, .. } => (5, thread.0, 0, 0),
+    }
+}
+
+const fn thread_event(words: Words) -> Option<threads::Event> {
+    let by = ProcessorId(words.target);
+    let (function, argument) = (words.b, words.c);
+    Some(match words.detail {
+        1 => threads::Event::Begin { who: by },
+        2 => threads::Event::Create { on: None, by, function, argument },
+        3 => threads::Event::Create { on: Some(ProcessorId(words.a as u32)), by, function, argument },
+        4 => threads::Event::Finished { who: by, result: words.a },
+        5 => threads::Event::Join { thread: threads::Handle(words.a), by },
+        _ => return None,
+    })
+}
+
+/// Takes a message apart; `None` if it is none of ours.
+pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
+    let (header, contents) = message.split_first_chunk::<HEADER_BYTES>()?;
+    let words = Words::parse(header);
+    let who = ProcessorId(words.target);
+    Some(match words.kind {
+        PROTOCOL => {
+            let attached = match words.flags {
+                0 => Attached::Nothing,
+                WITH_PAGE => Attached::Page(Page::in_message(contents)?),
+                WITH_DIFF => Attached::Diff(contents),
+                _ => return None,
+            };
+            Packet::Protocol { unit: UnitId(words.target), msg: protocol_msg(words.detail, words.a)?, attached }
+        }
+        OBJECT => Packet::Request(Request::Object { who, event: object_event(words)? }),
+        THREAD => Packet::Request(Request::Thread { who, event: thread_event(words)? }),
+        START => Packet::Request(Request::Start { who, function: words.a, argument: words.b }),
+        STOP => Packet::Request(Request::Stop),
+        HEAP => Packet::Request(Request::Heap { who, call: words.detail, arguments: [words.a, words.b, words.c] }),
+        REPLY => {
+            let mailbox = if words.detail == 0 { Mailbox::Answer } else { Mailbox::Signal };
+            let reply = Reply { mailbox, status: words.flags, value: words.a, extra: words.b };
+            Packet::Reply { who, reply, text: contents }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there_and_back(request: Request) {
+        let bytes = request_words(request).bytes();
+        match parse(&bytes) {
+            Some(Packet::Request(back)) => assert_eq!(back, request),
+            Some(Packet::Protocol { .. } | Packet::Reply { .. }) | None => panic!("{request:?} came back as another"),
+        }
+    }
+
+    #[test]
+    fn every_request_survives_the_wire() {
+        let who = ProcessorId(77);
+        let object = 0x2000_0000_1238;
+        for event in [
+            Event::Lock { mutex: object, who },
+            Event::TryLock { mutex: object, who },
+            Event::Unlock { mutex: object, who },
+            Event::Arrive { barrier: object, count: 9, who, weight: 3 },
+            Event::SetFlag { flag: object, value: 4 },
+            Event::WaitFlag { flag: object, value: u32::MAX, who },
+            Event::ReadFlag { flag: object, who },
+            Event::ResetFlag { flag: object },
+            Event::Enqueue { condition: object, who },
+            Event::Signal { condition: object },
+            Event::Broadcast { condition: object },
+        ] {
+            there_and_back(Request::Object { who, event });
+        }
+        for event in [
+            threads::Event::Begin { who },
+            threads::Event::Create { on: None, by: who, function: 5, argument: u64::MAX },
+            threads::Event::Create { on: Some(ProcessorId(3)), by: who, function: 5, argument: 6 },
+            threads::Event::Finished { who, result: 8 },
+            threads::Event::Join { thread: threads::Handle(1 << 40 | 3), by: who },
+        ] {
+            there_and_back(Request::Thread { who, event });
+        }
+        there_and_back(Request::Start { who, function: 1, argument: 2 });
+        there_and_back(Request::Stop);
+        there_and_back(Request::Heap { who, call: 3, arguments: [1, 2, 3] });
+    }
+
+    #[test]
+    fn every_message_of_the_protocol_survives_the_wire() {
+        for msg in [
+            Msg::AskHome,
+            Msg::HomeIs(NodeId(63)),
+            Msg::Fetch { write: true },
+            Msg::Fetch { write: false },
+            Msg::Grant { exclusive: true, alone: true },
+            Msg::Grant { exclusive: false, alone: true },
+            Msg::Upgrade,
+            Msg::UpgradeReply { granted: true },
+            Msg::Break,
+            Msg::BreakReply,
+            Msg::Flush,
+            Msg::FlushAck(NodeSet { 0: u64::MAX }),
+            Msg::Leave,
+            Msg::Notice,
+            Msg::NoticeAck,
+        ] {
+            let (detail, a) = protocol_words(msg);
+            assert_eq!(protocol_msg(detail, a), Some(msg));
+        }
+    }
+
+    #[test]
+    fn what_is_none_of_ours_is_refused() {
+        assert!(parse(&[]).is_none());
+        assert!(parse(&[0; HEADER_BYTES]).is_none());
+        assert!(parse(&[255; 64]).is_none());
+        let mut short_page = Words { kind: PROTOCOL, detail: 4, flags: WITH_PAGE, ..Words::default() }.bytes().to_vec();
+        short_page.extend([0; 100]);
+        assert!(parse(&short_page).is_none());
+    }
+}
