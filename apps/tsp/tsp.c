@@ -24,8 +24,14 @@ enum { CITIES_MAX = 20, SHARED_DEPTH = 5, STACK_MAX = 4096, LOOK_EVERY = 20000 }
 
 static const char name[] = "tsp";
 
+typedef struct choices {
+    uint64_t size, seed, bound;
+    bool verify, sequential;
+} choices;
+
 typedef struct map {
     unsigned cities;
+    unsigned bound; /* of a partial tour: 0 its length, 1 with what the open cities need at least */
     uint32_t distance[CITIES_MAX][CITIES_MAX];
     uint32_t two_nearest[CITIES_MAX]; /* sum of a city's two shortest roads */
 } map;
@@ -63,10 +69,12 @@ typedef struct search {
     uint64_t visited;
 } search;
 
-static void make_map(map *map, unsigned cities, uint64_t seed)
+static void make_map(map *map, const choices *choices)
 {
     double x[CITIES_MAX], y[CITIES_MAX];
-    map->cities = cities;
+    unsigned cities = map->cities = (unsigned)choices->size;
+    uint64_t seed = choices->seed;
+    map->bound = (unsigned)choices->bound;
     for (unsigned i = 0; i < cities; i++) {
         x[i] = 1000 * random_unit(random_at(seed, i, 0));
         y[i] = 1000 * random_unit(random_at(seed, i, 1));
@@ -99,6 +107,8 @@ static uint32_t visited_set(const tour *tour)
 static uint32_t lower_bound(const map *map, const tour *tour, uint32_t visited)
 {
     uint32_t twice = 0;
+    if (map->bound == 0)
+        return tour->length;
     for (unsigned city = 0; city < map->cities; city++)
         if ((visited >> city & 1) == 0)
             twice += map->two_nearest[city];
@@ -290,11 +300,6 @@ static verdict verify(const map *map, const tour *tour)
     return verdict;
 }
 
-typedef struct choices {
-    uint64_t size, seed;
-    bool verify, sequential;
-} choices;
-
 static tour solve_alone(const map *map)
 {
     search search = {.map = map};
@@ -323,7 +328,7 @@ static int finish(const choices *choices, const map *map, const tour *best, doub
 static int run_sequential(const choices *choices)
 {
     map map;
-    make_map(&map, (unsigned)choices->size, choices->seed);
+    make_map(&map, choices);
     report_line(name, "size %" PRIu64 " sequential", choices->size);
     double start = seconds_now();
     tour best = solve_alone(&map);
@@ -333,7 +338,7 @@ static int run_sequential(const choices *choices)
 static int run_shared(const choices *choices)
 {
     job *job = fsp_calloc(1, sizeof *job);
-    make_map(&job->map, (unsigned)choices->size, choices->seed);
+    make_map(&job->map, choices);
     job->best.tour.length = UINT32_MAX;
     job->stack.tours[0].count = 1; /* city 0 is where it starts */
     job->stack.count = 1;
@@ -347,10 +352,11 @@ static int run_shared(const choices *choices)
 int main(int argc, char **argv)
 {
     static const size_names sizes = {{9, 9}, {13, 13}, {17, 17}};
-    choices choices = {.size = 13, .seed = 1};
+    choices choices = {.size = 13, .seed = 1, .bound = 1};
     const option options[] = {
         {"--size", OPTION_SIZE, &choices.size, 3, CITIES_MAX, &sizes, "cities"},
         {"--seed", OPTION_NUMBER, &choices.seed, 0, UINT64_MAX, NULL, "where the cities lie"},
+        {"--bound", OPTION_NUMBER, &choices.bound, 0, 1, NULL, "cut tours by 0: their length, 1: what open cities need too"},
         {"--verify", OPTION_SWITCH, &choices.verify, 0, 0, NULL, "check the tour, and its length by dynamic programming"},
         {"--sequential", OPTION_SWITCH, &choices.sequential, 0, 0, NULL, "run alone, in private memory"},
     };
