@@ -60,23 +60,25 @@ fn length(request: &[u8]) -> usize {
 
 fn serve(mesh: &Mesh, is_busy: bool) {
     while mesh.gone().is_empty() {
-        let handled = mesh.poll(&mut |from, request| {
+        if !is_busy {
+            mesh.wait(None, None);
+        }
+        mesh.poll(&mut |from, request| {
             mesh.send(from, &[&[1; 4096][..length(request)]]).unwrap();
         });
         mesh.flush();
-        if handled == 0 && !is_busy {
-            mesh.wait(None, None);
-        }
     }
 }
 
 fn ask(mesh: &Mesh, request: &[u8], answer: &mut [u8], is_busy: bool) {
     mesh.send(N1, &[request]).unwrap();
     mesh.flush();
-    while mesh.poll(&mut |_, bytes| answer.copy_from_slice(bytes)) == 0 {
+    let mut answers = 0;
+    while answers == 0 {
         if !is_busy {
             mesh.wait(None, None);
         }
+        answers = mesh.poll(&mut |_, bytes| answer.copy_from_slice(bytes));
     }
 }
 
