@@ -24,7 +24,7 @@ pub(crate) const OUT_BYTES: usize = 16 << 20;
 pub(crate) const IN_BYTES: usize = 256 << 10;
 
 const HEADER_BYTES: usize = 4096;
-/// Two pages of two cache lines each on most machines: neighbours are fetched in pairs.
+/// Two cache lines: processors fetch neighbouring lines in pairs.
 const ALIGNMENT: usize = 128;
 /// Changes with the layout.
 const LAYOUT: u64 = 1;
