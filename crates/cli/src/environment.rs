@@ -15,6 +15,9 @@ const OF_A_JOB: &[&str] = &[
     finespun_job::ENV_CONTROL,
 ];
 
+/// Read by the runtime in the program's processes, without a flag of ours: where the shared space lies.
+const OF_THE_RUNTIME: &[&str] = &["FINESPUN_BASE"];
+
 /// One line on stderr for each unknown name.
 pub fn warn_of_unknown_names() {
     let known = known_names();
@@ -30,7 +33,7 @@ fn known_names() -> Vec<String> {
     let command = Options::command();
     let of_flags = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(clap::Arg::get_env);
     let of_flags = of_flags.filter_map(|name| name.to_str().map(str::to_owned));
-    of_flags.chain(OF_A_JOB.iter().map(|name| (*name).to_owned())).collect()
+    of_flags.chain(OF_A_JOB.iter().chain(OF_THE_RUNTIME).map(|name| (*name).to_owned())).collect()
 }
 
 fn hint(name: &str, known: &[String]) -> String {
@@ -63,6 +66,14 @@ mod tests {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("abc", "abc"), 0);
+    }
+
+    #[test]
+    fn every_variable_is_documented() {
+        let document = include_str!("../../../docs/running.md");
+        for name in known_names() {
+            assert!(document.contains(&format!("`{name}`")), "{name}");
+        }
     }
 
     #[test]

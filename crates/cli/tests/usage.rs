@@ -77,6 +77,16 @@ fn the_environment_says_the_same_as_flags_and_flags_win() {
 }
 
 #[test]
+fn the_fault_mechanism_is_said_by_the_job_alone() {
+    let world = World::new();
+    let script = "started; echo \"${FINESPUN_FAULTS-unset}\"; cat /proc/$$/fd/$FINESPUN_JOB; finalized";
+    let done = world.start_in(&[("FINESPUN_FAULTS", "uffd")], &["-q", "--faults", "mprotect"], script, &[]).wait();
+    assert!(done.stdout.starts_with("unset\n") && done.stdout.contains("\"faults\":\"mprotect\""), "{}", done.stdout);
+    let done = world.start_in(&[("FINESPUN_FAULTS", "uffd")], &["-q"], script, &[]).wait();
+    assert!(done.stdout.contains("\"faults\":\"uffd\""), "{}", done.stdout);
+}
+
+#[test]
 fn a_misspelt_variable_is_pointed_out() {
     let world = World::new();
     let done = world.start_in(&[("FINESPUN_FAULT", "uffd")], &["-q"], "started; finalized", &[]).wait();

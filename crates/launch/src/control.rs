@@ -27,6 +27,9 @@ pub enum Command {
     Begin {
         /// Transport tcp: descriptor of a memfd with the job's token.
         token: Option<i32>,
+        /// Descriptor of the stream on which the node's service reports, straight to the launcher: an error may end
+        /// the whole service process at once, and must not be lost with it.
+        service: i32,
         /// With `--prefix`: the write ends for stdout and stderr of each view.
         outputs: Option<Vec<[i32; 2]>>,
     },
@@ -60,7 +63,7 @@ pub enum Event {
         /// Its process id.
         pid: u32,
     },
-    /// Passed on from a process of the program, or, without a view, from the node's service.
+    /// Passed on from a process of the program, or, without a view, what keeps the node itself from working.
     Reported {
         /// Who reports.
         view: Option<u32>,
@@ -97,12 +100,6 @@ impl Lines {
     #[must_use]
     pub const fn new(stream: UnixStream) -> Self {
         Self { stream, partial: Vec::new() }
-    }
-
-    /// The descriptor alone.
-    #[must_use]
-    pub fn into_fd(self) -> OwnedFd {
-        self.stream.into()
     }
 
     /// Reads and writes lines on an inherited descriptor.

@@ -77,7 +77,7 @@ pub fn run(plan: Plan) -> Result<Outcome, Message> {
     }
     let _ = handled.thread_unblock(); // from here on a signal ends the launcher as any other program
     result.map_err(|error| {
-        let what = format!("starting the job: {error}");
+        let what = format!("launching the job: {error}");
         Message { code: Code::Machine, place: Place::Launcher, what }
     })
 }
@@ -121,8 +121,10 @@ struct Launcher {
 
 struct Node {
     pid: Pid,
-    control: Lines,
-    is_open: bool,
+    /// None when it is closed, as below.
+    control: Option<Lines>,
+    /// Where the node's service reports.
+    service: Option<Lines>,
     ended: bool,
 }
 
@@ -177,18 +179,20 @@ impl Launcher {
         if node != 0 {
             command.stdin(Stdio::null());
         }
+        let (service, service_theirs) = UnixStream::pair()?;
         let token = start.token.as_ref().map(AsRawFd::as_raw_fd);
         let outputs_numbers = outputs.as_ref().map(|ends| ends.iter().map(numbers_of).collect::<Vec<_>>());
         let mut descriptors = self.memory_fds(node);
-        descriptors.extend([start.job_fd.as_raw_fd(), theirs.as_raw_fd()]);
+        descriptors.extend([start.job_fd.as_raw_fd(), theirs.as_raw_fd(), service_theirs.as_raw_fd()]);
         descriptors.extend(token);
         descriptors.extend(outputs_numbers.iter().flatten().flatten());
         // SIGTERM, not SIGKILL: the node is to end its own descendants first (see the crate's description).
         let inheritance = Inheritance { descriptors, parent_death: Signal::SIGTERM, open_files: start.open_files };
         let child = sys::spawn(&mut command, inheritance)?;
         let control = Lines::new(ours);
-        control.send(&Command::Begin { token, outputs: outputs_numbers })?;
-        self.nodes.push(Node { pid: Pid::from_raw(child.id().cast_signed()), control, is_open: true, ended: false });
+        control.send(&Command::Begin { token, service: service_theirs.as_raw_fd(), outputs: outputs_numbers })?;
+        let pid = Pid::from_raw(child.id().cast_signed());
+        self.nodes.push(Node { pid, control: Some(control), service: Some(Lines::new(service)), ended: false });
         self.roll.on_node_spawned(node, child.id());
         Ok(())
     }
@@ -234,8 +238,8 @@ impl Launcher {
     }
 
     fn wait(&self, left: Option<Duration>) -> io::Result<()> {
-        let controls = self.nodes.iter().filter(|node| node.is_open).map(|node| node.control.as_fd());
-        let fds = [self.signals.as_fd()].into_iter().chain(controls);
+        let streams = self.nodes.iter().flat_map(|node| node.control.iter().chain(&node.service));
+        let fds = [self.signals.as_fd()].into_iter().chain(streams.map(AsFd::as_fd));
         let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect::<Vec<_>>();
         // Rounded up, so that the deadline is over when the wait is.
         let timeout = left.map_or(PollTimeout::NONE, |left| {
@@ -247,13 +251,13 @@ impl Launcher {
         }
     }
 
+    /// Takes in what a node and its service have said.
     fn hear(&mut self, node: usize) -> io::Result<()> {
-        if !self.nodes[node].is_open {
-            return Ok(());
+        for line in take_lines(&mut self.nodes[node].service)? {
+            let report = serde_json::from_str(&line)?;
+            self.on_event(node, Event::Reported { view: None, report })?;
         }
-        let received = self.nodes[node].control.receive()?;
-        self.nodes[node].is_open = !received.closed;
-        for line in received.lines {
+        for line in take_lines(&mut self.nodes[node].control)? {
             self.on_event(node, serde_json::from_str(&line)?)?;
         }
         Ok(())
@@ -281,8 +285,8 @@ impl Launcher {
     }
 
     fn tell_all(&self, command: &Command) {
-        for node in self.nodes.iter().filter(|node| !node.ended) {
-            let _ = node.control.send(command); // if it is gone, SIGCHLD says so
+        for control in self.nodes.iter().filter_map(|node| node.control.as_ref()) {
+            let _ = control.send(command); // if it is gone, SIGCHLD says so
         }
     }
 
@@ -387,6 +391,16 @@ struct Start {
     job_fd: OwnedFd,
     token: Option<OwnedFd>,
     open_files: Option<(u64, u64)>,
+}
+
+/// The lines that are there; the stream is dropped when it is closed.
+fn take_lines(stream: &mut Option<Lines>) -> io::Result<Vec<String>> {
+    let Some(open) = stream else { return Ok(Vec::new()) };
+    let received = open.receive()?;
+    if received.closed {
+        *stream = None;
+    }
+    Ok(received.lines)
 }
 
 fn numbers_of(ends: &[io::PipeWriter; 2]) -> [RawFd; 2] {

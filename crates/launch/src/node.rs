@@ -11,10 +11,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{self, Stdio};
-use std::sync::Arc;
 
 use finespun_errors::{Code, Place, Report as Message};
-use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
+use finespun_job::{ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill, raise};
@@ -64,13 +63,12 @@ enum End {
 }
 
 struct Node {
-    job: Arc<Job>,
+    job: Job,
     job_fd: RawFd,
     number: u32,
     program: Vec<OsString>,
     signals: SignalFd,
     launcher: Lines,
-    reports: Option<Lines>,
     sockets: Vec<Option<OwnedFd>>,
     service: Option<service::Running>,
     views: Vec<View>,
@@ -84,8 +82,12 @@ struct View {
 
 type Failure = (Code, String);
 
-/// The numbers of stdout and stderr for each view.
-type OutputEnds = Vec<[RawFd; 2]>;
+/// The numbers in the launcher's first line ([`Command::Begin`]).
+struct Begin {
+    token: Option<RawFd>,
+    service: RawFd,
+    outputs: Option<Vec<[RawFd; 2]>>,
+}
 
 impl Node {
     /// Takes over what was inherited. Signals first: from here on the end of the launcher is noticed in `serve`.
@@ -106,22 +108,22 @@ impl Node {
         let job: Job = serde_json::from_slice(&memory::contents(sys::duplicate(job_fd)?.as_fd())?)?;
         let number = u32::try_from(number).ok().filter(|&number| number < job.nodes).ok_or(Errno::EINVAL)?;
         let launcher = Lines::from_fd(sys::duplicate(control)?);
-        let (job, sockets, views) = (Arc::new(job), Vec::new(), Vec::new());
-        Ok(Self { job, job_fd, number, program, signals, launcher, reports: None, sockets, service: None, views })
+        let (sockets, views) = (Vec::new(), Vec::new());
+        Ok(Self { job, job_fd, number, program, signals, launcher, sockets, service: None, views })
     }
 
     fn start(&mut self) -> Result<(), Failure> {
         let refuse = |doing: &str, error: io::Error| (Code::Machine, format!("{doing}: {error}"));
-        let (token, outputs) = self.begin().map_err(|error| refuse("what the launcher says", error))?;
+        let Begin { token, service, outputs } =
+            self.begin().map_err(|error| refuse("what the launcher says", error))?;
         for fd in self.memory_fds() {
             sys::close_on_exec(fd).map_err(|error| refuse("the node's memory", error))?;
         }
         if let Some(token) = token {
             self.sockets = self.wire(token)?;
         }
-        let (theirs, ours) = UnixStream::pair().map_err(|error| refuse("socketpair", error))?;
-        self.reports = Some(Lines::new(ours));
-        let service = service::start(&self.job, self.number, &self.sockets, Lines::new(theirs));
+        let reports = sys::duplicate(service).map_err(|error| refuse("the service's stream", error))?;
+        let service = service::start(&self.job, self.number, &self.sockets, reports);
         self.service = Some(service.map_err(|error| refuse("the node's service", error))?);
         for view in 0..self.job.views {
             let outputs = outputs.as_ref().and_then(|outputs| outputs.get(view as usize)).copied();
@@ -133,12 +135,13 @@ impl Node {
     }
 
     /// The launcher's first line; its descriptors are ours alone from then on.
-    fn begin(&mut self) -> io::Result<(Option<RawFd>, Option<OutputEnds>)> {
-        let Command::Begin { token, outputs } = serde_json::from_str(&self.launcher.wait_line()?)? else {
+    fn begin(&mut self) -> io::Result<Begin> {
+        let Command::Begin { token, service, outputs } = serde_json::from_str(&self.launcher.wait_line()?)? else {
             return Err(Errno::EPROTO.into());
         };
-        token.iter().chain(outputs.iter().flatten().flatten()).try_for_each(|&fd| sys::close_on_exec(fd))?;
-        Ok((token, outputs))
+        let numbers = token.iter().chain([&service]).chain(outputs.iter().flatten().flatten());
+        numbers.copied().try_for_each(sys::close_on_exec)?;
+        Ok(Begin { token, service, outputs })
     }
 
     fn wire(&mut self, token: RawFd) -> Result<Vec<Option<OwnedFd>>, Failure> {
@@ -171,6 +174,7 @@ impl Node {
         command.arg0(name).args(args);
         command.env(ENV_JOB, self.job_fd.to_string()).env(ENV_NODE, self.number.to_string());
         command.env(ENV_VIEW, view.to_string()).env(ENV_CONTROL, theirs.as_raw_fd().to_string());
+        command.env_remove(ENV_FAULTS); // the job says it: a flag has won over the variable
         if self.sockets.is_empty() {
             command.env_remove(ENV_SOCKETS);
         } else {
@@ -223,7 +227,7 @@ impl Node {
     }
 
     fn wait(&self) -> io::Result<()> {
-        let streams = self.views.iter().filter_map(|view| view.reports.as_ref()).chain(&self.reports);
+        let streams = self.views.iter().filter_map(|view| view.reports.as_ref());
         let fds = [self.signals.as_fd(), self.launcher.as_fd()].into_iter().chain(streams.map(AsFd::as_fd));
         let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect::<Vec<_>>();
         match poll(&mut fds, PollTimeout::NONE) {
@@ -262,9 +266,9 @@ impl Node {
 
     fn pass_reports(&mut self) -> io::Result<()> {
         for (view, process) in self.views.iter_mut().enumerate() {
-            pass(&mut process.reports, Some(number(view)), self.number, &self.launcher)?;
+            pass(&mut process.reports, number(view), self.number, &self.launcher)?;
         }
-        pass(&mut self.reports, None, self.number, &self.launcher)
+        Ok(())
     }
 
     /// Does what the launcher says; an error is the end.
@@ -290,7 +294,7 @@ impl Node {
 }
 
 /// Passes the reports that are there on to the launcher; forgets the stream when it is closed.
-fn pass(stream: &mut Option<Lines>, view: Option<u32>, node: u32, launcher: &Lines) -> io::Result<()> {
+fn pass(stream: &mut Option<Lines>, view: u32, node: u32, launcher: &Lines) -> io::Result<()> {
     let Some(reports) = stream else { return Ok(()) };
     let received = reports.receive()?;
     if received.closed {
@@ -298,7 +302,7 @@ fn pass(stream: &mut Option<Lines>, view: Option<u32>, node: u32, launcher: &Lin
     }
     for line in received.lines {
         let report = serde_json::from_str(&line).unwrap_or_else(|_| foreign(node, &line));
-        launcher.send(&Event::Reported { view, report })?;
+        launcher.send(&Event::Reported { view: Some(view), report })?;
     }
     Ok(())
 }

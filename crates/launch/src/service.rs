@@ -2,31 +2,28 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 use finespun_job::{Job, Transport};
 use finespun_runtime::service::Service;
 use finespun_types::NodeId;
 
-use crate::control::Lines;
-
 /// The running service of a node; nothing runs where nodes reach each other's memory.
 pub struct Running(Option<Service>);
 
 /// Starts the service of `node`, on a thread of its own. `sockets` has the connection to each node (transport tcp) or is
-/// empty. It tells what goes wrong by sending [`finespun_job::Report`]s over `reports`: `PeerLost` when a connection closes,
-/// `Failed` for anything else that must end the job.
+/// empty. It tells what goes wrong by writing [`finespun_job::Report`]s to `reports`, one JSON line each: `PeerLost` when a
+/// connection closes, `Failed` for anything else that must end the job, after which it ends this process.
 ///
 /// # Errors
 /// What keeps it from starting.
-pub fn start(job: &Arc<Job>, node: u32, sockets: &[Option<OwnedFd>], reports: Lines) -> io::Result<Running> {
+pub fn start(job: &Job, node: u32, sockets: &[Option<OwnedFd>], reports: OwnedFd) -> io::Result<Running> {
     if job.transport == Transport::Shm {
         return Ok(Running(None));
     }
     let node = u8::try_from(node).map(NodeId).map_err(io::Error::other)?;
     let duplicate = |socket: &Option<OwnedFd>| socket.as_ref().map(OwnedFd::try_clone).transpose();
     let sockets = sockets.iter().map(duplicate).collect::<io::Result<_>>()?;
-    Ok(Running(Some(Service::start(job, node, sockets, reports.into_fd())?)))
+    Ok(Running(Some(Service::start(job, node, sockets, reports)?)))
 }
 
 impl Running {
