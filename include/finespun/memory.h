@@ -11,6 +11,8 @@ extern "C" {
 
 /* All of these may be called by any processor at any time.  Sizes are bytes.  Pointers are valid in every process of
  * the job.  Memory not homed by a call below is homed at the node that first touches each 4 KiB page of it.
+ * Allocating acquires and freeing releases, so that memory may pass from node to node through the heap.  Reset flags
+ * (fsp_flag_reset) before freeing the memory they stand in: a flag above 0 is remembered by its address.
  * When the heap is full: error E050 ends the job, or NULL after fsp_errors_return(1). */
 void *fsp_malloc(size_t size);               /* 16-byte aligned; contents undefined; size 0 gives a unique pointer */
 void *fsp_calloc(size_t count, size_t size); /* zeroed; NULL and E050 when count * size overflows */

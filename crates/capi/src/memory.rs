@@ -112,6 +112,25 @@ pub extern "C" fn fsp_malloc_distributed(size: usize, block: usize) -> *mut c_vo
     allocate(size, 4096, Home::Dealt(block as u64))
 }
 
+/// `fsp_malloc_all`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_malloc_all(size: usize) -> *mut c_void {
+    let together = match program::allocate_together(size as u64) {
+        Ok(together) => together,
+        Err(failure) => {
+            refuse(failure);
+            return null_mut();
+        }
+    };
+    let memory = with_exposed_provenance_mut::<u8>(together.address);
+    if together.zero {
+        // SAFETY: just allocated with at least `size` bytes; stores to it fault and are served.
+        unsafe { memory.write_bytes(0, size) };
+    }
+    value(program::meet(), ());
+    memory.cast()
+}
+
 /// `fsp_usable_size`
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_usable_size(pointer: *const c_void) -> usize {

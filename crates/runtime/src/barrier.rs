@@ -15,7 +15,9 @@ use crate::{objects, wait};
 /// The address that stands for this barrier: in no heap.
 const ALL: u64 = 8;
 /// The same for the barrier of processes at the end of an SPMD program.
-const END: u64 = 16;
+pub const END: u64 = 16;
+/// The same for the barrier of processes at a collective allocation.
+pub const TOGETHER: u64 = 24;
 
 /// Arrives and waits, without release and acquire.
 pub fn arrive(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
@@ -36,10 +38,10 @@ pub fn arrive(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Arrives for a whole process, whose other threads have nothing to do any more.
-pub fn arrive_process(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
+/// Arrives for a whole process at one of the barriers of processes.
+pub fn arrive_process(cluster: &Cluster, slot: usize, barrier: u64) -> Result<(), Failure> {
     let count = (cluster.shape.nodes * cluster.shape.views) as u32;
     let who = cluster.processor_at(slot);
-    objects::call(cluster, slot, Event::Arrive { barrier: END, count, who, weight: 1 })?;
+    objects::call(cluster, slot, Event::Arrive { barrier, count, who, weight: 1 })?;
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! The shared heap: its tables stand at node 0; who reaches them runs them, others ask.
 
+use std::sync::atomic::Ordering;
+
 use finespun_errors::Code;
-use finespun_heap::{BLOCK_LOG2_MAX, Policy};
+use finespun_heap::{BLOCK_LOG2_MAX, Heap, Policy};
 use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
 
 use crate::cluster::Cluster;
@@ -9,6 +11,8 @@ use crate::misuse::Failure;
 use crate::objects;
 use crate::wire::Request;
 
+/// Bytes of a page.
+const PAGE: u64 = UNIT_BYTES as u64;
 /// The node with the heap's tables.
 const KEEPER: NodeId = NodeId(0);
 
@@ -36,6 +40,13 @@ pub enum Call {
         /// What `Allocate` returned.
         offset: u64,
     },
+    /// The collective allocation with this number, which all processes ask for.
+    Together {
+        /// Counted from 1.
+        number: u64,
+        /// Bytes; all must agree.
+        size: u64,
+    },
 }
 
 /// Runs a call: an allocation's offset and usable bytes, or zeros.
@@ -60,32 +71,53 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, number: u8, arguments: [u64; 3
 
 fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
     cluster.at(KEEPER).with_heap(|heap| match call {
-        Call::Allocate { size, align, policy, node } => match heap.alloc(size, align, policy, node) {
-            Some(placement) => Ok((placement.offset, placement.usable)),
-            None => {
-                let (used, largest) = (heap.used_bytes(), heap.largest_free());
-                let limit = u64::from(cluster.shape.layout.limit_pages()) * UNIT_BYTES as u64;
-                let what = format!(
-                    "no room for {} in the shared heap: {} of {} used, largest free run {}",
-                    bytes(size),
-                    bytes(used),
-                    bytes(limit),
-                    bytes(largest)
-                );
-                Err(Failure { code: Code::HeapExhausted, what })
-            }
-        },
+        Call::Allocate { size, align, policy, node } => allocate(cluster, heap, size, align, policy, node),
         Call::Free { offset } => match heap.free(offset) {
             Ok(_) => Ok((0, 0)),
             Err(bad) => Err(Failure::new(Code::BadFree, bad)),
         },
         Call::Usable { offset } => Ok((heap.usable(offset).unwrap_or(0), 0)),
+        Call::Together { number, size } => {
+            let entry = &cluster.at(KEEPER).node().together[(number % 2) as usize];
+            if entry.number.load(Ordering::Relaxed) != number {
+                let offset = allocate(cluster, heap, size, PAGE, Policy::FirstTouch, KEEPER)?.0;
+                entry.offset.store(offset, Ordering::Relaxed);
+                entry.size.store(size, Ordering::Relaxed);
+                entry.number.store(number, Ordering::Relaxed);
+            }
+            match entry.size.load(Ordering::Relaxed) {
+                first if first == size => Ok((entry.offset.load(Ordering::Relaxed), 0)),
+                first => {
+                    let what =
+                        format!("fsp_malloc_all, call {number}: {size} bytes, but another process asked for {first}");
+                    Err(Failure { code: Code::Argument, what })
+                }
+            }
+        }
     })
+}
+
+fn allocate(
+    cluster: &Cluster,
+    heap: &mut Heap<'_>,
+    size: u64,
+    align: u64,
+    policy: Policy,
+    node: NodeId,
+) -> Result<(u64, u64), Failure> {
+    if let Some(placement) = heap.alloc(size, align, policy, node) {
+        return Ok((placement.offset, placement.usable));
+    }
+    let (used, largest) = (bytes(heap.used_bytes()), bytes(heap.largest_free()));
+    let limit = bytes(u64::from(cluster.shape.layout.limit_pages()) * PAGE);
+    let size = bytes(size);
+    let what = format!("no room for {size} in the shared heap: {used} of {limit} used, largest free run {largest}");
+    Err(Failure { code: Code::HeapExhausted, what })
 }
 
 /// The policy for memory dealt to the nodes in blocks of `block` bytes, rounded up.
 pub fn dealt(block: u64) -> Policy {
-    let pages = block.div_ceil(UNIT_BYTES as u64).max(1);
+    let pages = block.div_ceil(PAGE).max(1);
     let log2 = pages.next_power_of_two().trailing_zeros().min(u32::from(BLOCK_LOG2_MAX));
     Policy::Cyclic { block_pages_log2: log2 as u8 }
 }
@@ -102,6 +134,7 @@ fn words(call: Call) -> (u8, [u64; 3]) {
         }
         Call::Free { offset } => (2, [offset, 0, 0]),
         Call::Usable { offset } => (3, [offset, 0, 0]),
+        Call::Together { number, size } => (4, [number, size, 0]),
     }
 }
 
@@ -119,6 +152,7 @@ fn parse(number: u8, [a, b, c]: [u64; 3], node: NodeId) -> Option<Call> {
         }
         2 => Call::Free { offset: a },
         3 => Call::Usable { offset: a },
+        4 => Call::Together { number: a, size: b },
         _ => return None,
     })
 }
@@ -145,7 +179,9 @@ mod tests {
             let (number, arguments) = words(call);
             assert_eq!(parse(number, arguments, node), Some(call));
         }
-        for call in [Call::Free { offset: 4096 }, Call::Usable { offset: 16 }] {
+        for call in
+            [Call::Free { offset: 4096 }, Call::Usable { offset: 16 }, Call::Together { number: 3, size: 1 << 33 }]
+        {
             let (number, arguments) = words(call);
             assert_eq!(parse(number, arguments, node), Some(call));
         }

@@ -4,7 +4,7 @@
 //! that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
 //! thread it interrupted.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::Code;
 use finespun_heap::Policy;
@@ -160,7 +160,8 @@ pub enum Home {
     Dealt(u64),
 }
 
-/// Allocates; the address.
+/// Allocates; the address. Acquires, as [`free`] releases: memory may come from another node, whose last stores to it must
+/// neither arrive later nor be missing from this node's copy, against which its diffs are made.
 ///
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::Argument`].
@@ -177,17 +178,64 @@ pub fn allocate(size: u64, align: u64, home: Home) -> Result<usize> {
     };
     let call = Call::Allocate { size, align, policy, node: entered.cluster.me };
     let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
+    consistency::acquire(entered.cluster);
     Ok(base(entered.cluster) + offset as usize)
 }
 
-/// Gives an allocation back.
+/// Memory that all processes of an SPMD program get together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// Its address, the same in each process.
+    pub address: usize,
+    /// This process zeroes it, before [`meet`].
+    pub zero: bool,
+}
+
+/// Allocates together with all processes of an SPMD program, which make the same calls in the same order. In the main
+/// model the memory is the caller's alone. [`meet`] comes next.
+///
+/// # Errors
+/// [`Code::HeapExhausted`]; [`Code::Argument`] when processes disagree about the size.
+pub fn allocate_together(size: u64) -> Result<Together> {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let entered = enter()?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    if entered.runtime.model == Model::Main {
+        return Ok(Together { address: allocate(size, UNIT_BYTES as u64, Home::FirstTouch)?, zero: true });
+    }
+    let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+    let (offset, _) = memory::call(cluster, slot, Call::Together { number, size })?;
+    consistency::acquire(cluster);
+    let zero = cluster.me == NodeId(0) && cluster.my_view().0 == 0;
+    Ok(Together { address: base(cluster) + offset as usize, zero })
+}
+
+/// Waits for all processes of an SPMD program; releases and acquires. Nothing in the main model.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn meet() -> Result<()> {
+    let entered = enter()?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    if entered.runtime.model == Model::Spmd {
+        consistency::release(cluster);
+        meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive_process(cluster, slot, barrier::TOGETHER))?;
+        consistency::acquire(cluster);
+    }
+    Ok(())
+}
+
+/// Gives an allocation back. Releases: what this view stored there must be at its home before another node's stores.
 ///
 /// # Errors
 /// [`Code::BadFree`].
 pub fn free(address: usize) -> Result<()> {
     let entered = enter()?;
     let result = match offset(entered.cluster, address) {
-        Some(offset) => memory::call(entered.cluster, entered.slot, Call::Free { offset }).map(|_| ()),
+        Some(offset) => {
+            consistency::release(entered.cluster);
+            memory::call(entered.cluster, entered.slot, Call::Free { offset }).map(|_| ())
+        }
         None => Err(Failure::new(Code::BadFree, "it lies outside the shared heap")),
     };
     result.map_err(|failure| Failure { what: format!("fsp_free({address:#x}): {}", failure.what), ..failure })

@@ -112,7 +112,7 @@ pub fn end() {
         Model::Main => threads::stop_all(cluster),
         Model::Spmd => {
             threads::stop_own(cluster);
-            if let Err(failure) = barrier::arrive_process(cluster, slot) {
+            if let Err(failure) = barrier::arrive_process(cluster, slot, barrier::END) {
                 misuse::end_job(misuse::place(cluster), &failure);
             }
         }

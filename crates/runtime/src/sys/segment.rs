@@ -54,6 +54,8 @@ pub struct Node {
     pub thread_lock: WordLock,
     /// Guards the heap (node 0).
     pub heap_lock: WordLock,
+    /// The last two collective allocations (node 0), under the heap's lock.
+    pub together: [Together; 2],
     /// Guards the free twins.
     twin_lock: WordLock,
     /// Twins ever used.
@@ -62,6 +64,17 @@ pub struct Node {
     twin_free: AtomicU32,
     /// Round-robin start of the job's threads (node 0).
     thread_header: UnsafeCell<finespun_sync::threads::Header>,
+}
+
+/// One collective allocation: all processes of the job ask for it, the first makes it.
+#[repr(C)]
+pub struct Together {
+    /// Which one, counted from 1.
+    pub number: AtomicU64,
+    /// Its size.
+    pub size: AtomicU64,
+    /// Where it is.
+    pub offset: AtomicU64,
 }
 
 /// A view's block.
