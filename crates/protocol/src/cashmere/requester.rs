@@ -47,6 +47,8 @@ pub struct Unit {
     pub dirty: ViewSet,
     /// Views with the unit on their lists of write notices.
     pub noticed: ViewSet,
+    /// Views that faulted, fetched, and were not served yet. A notice meanwhile is listed for them too.
+    pub fetched_for: ViewSet,
     /// What the node has.
     pub mode: Mode,
     /// The home plus one; 0: not known.
@@ -79,7 +81,7 @@ pub enum Event {
     ReadFault {
         /// Whose.
         view: ViewId,
-        /// When the fault was first presented: data asked for since then is new enough for it.
+        /// When the fault was first presented. Data asked for before then saved it a fetch.
         since: Time,
     },
     /// A store of this view faulted.
@@ -153,10 +155,10 @@ impl Unit {
             // Faults.
             (Untouched,              ReadFault { .. } | WriteFault { .. })  => return self.find_home(place, now, event),
             (AskingHome | Fetching,  ReadFault { .. } | WriteFault { .. })  => Step::wait(&[]),
-            (NoCopy,                 ReadFault { .. })                      => self.fetch(now, false),
-            (NoCopy,                 WriteFault { .. })                     => self.fetch(now, true),
+            (NoCopy,                 ReadFault { view, .. })                => self.fetch(now, view, false),
+            (NoCopy,                 WriteFault { view, .. })               => self.fetch(now, view, true),
             (Shared | Upgrading,     ReadFault { view, since })             => self.read_shared(place, now, view, since),
-            (Shared,                 WriteFault { view, since })            => self.write_shared(place, now, view, since),
+            (Shared,                 WriteFault { view, .. })               => self.write_shared(place, now, view),
             (Upgrading,              WriteFault { .. })                     => Step::wait(&[]),
             (Exclusive,              ReadFault { view, .. })                => self.map_read(view, false),
             (Exclusive,              WriteFault { view, .. })               => self.map_write(view),
@@ -223,38 +225,38 @@ impl Unit {
 
     /// Asks for the page. The copy will be as new as this moment, not as the moment it arrives: a notice in between
     /// makes it out of date again.
-    fn fetch(&mut self, now: Time, write: bool) -> Step {
+    fn fetch(&mut self, now: Time, view: ViewId, write: bool) -> Step {
         self.mode = Mode::Fetching;
+        self.fetched_for = self.fetched_for.with(view);
         self.asked = now;
         Step::wait(&[send(self.known_home(), Msg::Fetch { write })])
     }
 
-    /// Can this view's access be served from the copy as it is? A copy asked for after the fault began is new enough
-    /// for it, whatever notices came since: they are for the view's next acquire.
-    fn serves(&self, place: Place, view: ViewId, since: Time) -> bool {
-        self.is_current(place.me) || self.updated >= since || self.mapped.contains(view)
+    /// Can this view's access be served from the copy as it is? A copy fetched for this very fault is new enough for it,
+    /// whatever notices came since: they are on the view's list, for its next acquire. Unless that was already: another
+    /// thread of the view may have acquired while this one waited, and must not find the old copy mapped.
+    fn serves(&self, place: Place, view: ViewId) -> bool {
+        self.is_current(place.me) || self.fetched_for.contains(view) || self.mapped.contains(view)
     }
 
     fn read_shared(&mut self, place: Place, now: Time, view: ViewId, since: Time) -> Step {
-        if self.serves(place, view, since) {
+        if self.serves(place, view) {
             let skipped = !self.mapped.contains(view) && !self.is_home(place.me) && self.updated < since;
-            let mut step = self.map_read(view, skipped);
-            self.remember_notice(place, view, &mut step);
-            step
+            self.map_read(view, skipped)
         } else if self.mode == Mode::Upgrading {
             Step::wait(&[]) // the answer first: one question to the home at a time
         } else {
-            self.fetch(now, false)
+            self.fetch(now, view, false)
         }
     }
 
-    fn write_shared(&mut self, place: Place, now: Time, view: ViewId, since: Time) -> Step {
+    fn write_shared(&mut self, place: Place, now: Time, view: ViewId) -> Step {
         if self.writers.contains(view) {
             return self.map_write(view);
         }
-        if !self.serves(place, view, since) {
+        if !self.serves(place, view) {
             // Exclusive mode is asked for only when nothing of an earlier interval is still owed.
-            return self.fetch(now, self.dirty.is_empty() && self.flusher().is_none());
+            return self.fetch(now, view, self.dirty.is_empty() && self.flusher().is_none());
         }
         let first_writer = self.dirty.is_empty();
         if first_writer && self.alone && self.flusher().is_none() {
@@ -271,18 +273,8 @@ impl Unit {
             self.dirty = self.dirty.with(view);
             step.actions.push(Action::ListDirty(ViewSet::only(view)));
         }
-        self.remember_notice(place, view, &mut step);
         self.allow_write(view, &mut step.actions);
         step
-    }
-
-    /// A view that is given a copy out of date (new enough for its fault) must drop it at its next acquire, although it
-    /// had no mapping when the notice came.
-    fn remember_notice(&mut self, place: Place, view: ViewId, step: &mut Step) {
-        if !self.is_current(place.me) && !self.noticed.contains(view) {
-            self.noticed = self.noticed.with(view);
-            step.actions.push(Action::ListNotice(ViewSet::only(view)));
-        }
     }
 
     fn map_read(&mut self, view: ViewId, fetch_skipped: bool) -> Step {
@@ -292,6 +284,7 @@ impl Unit {
         }
         // A view that may write already keeps that right: the fault was spurious, or the mapping was lost.
         let access = if self.writers.contains(view) { Access::Write } else { Access::Read };
+        self.fetched_for = self.fetched_for.without(view);
         self.mapped = self.mapped.with(view);
         step.actions.push(Action::Protect { view, access });
         step
@@ -304,6 +297,7 @@ impl Unit {
     }
 
     fn allow_write(&mut self, view: ViewId, actions: &mut Actions) {
+        self.fetched_for = self.fetched_for.without(view);
         self.mapped = self.mapped.with(view);
         self.writers = self.writers.with(view);
         actions.push(Action::Protect { view, access: Access::Write });
@@ -429,10 +423,10 @@ impl Unit {
         step
     }
 
-    /// A write notice arrived: listed for every view that maps the unit, obeyed at its next acquire.
+    /// A write notice arrived: listed for every view that maps the unit or is about to, obeyed at its next acquire.
     fn notice(&mut self, now: Time, from: NodeId) -> Step {
         self.noticed_at = now;
-        let news = self.mapped.minus(self.noticed);
+        let news = self.mapped.union(self.fetched_for).minus(self.noticed);
         self.noticed = self.noticed.union(news);
         let mut step = Step::done(&[]);
         if !news.is_empty() {
@@ -445,6 +439,7 @@ impl Unit {
     /// Obeys a notice, unless the frame was fetched anew since it came.
     fn invalidate(&mut self, place: Place, view: ViewId) -> Step {
         self.noticed = self.noticed.without(view);
+        self.fetched_for = self.fetched_for.without(view);
         let mut step = Step::done(&[]);
         if self.mapped.contains(view) && !self.is_current(place.me) {
             self.mapped = self.mapped.without(view);
@@ -461,6 +456,7 @@ impl Unit {
         let owes = !self.dirty.is_empty() || self.flusher().is_some();
         if self.mode == Mode::Shared && self.mapped.is_empty() && !owes && !self.is_home(place.me) {
             self.mode = Mode::NoCopy;
+            self.fetched_for = ViewSet::EMPTY;
             actions.push(send(self.known_home(), Msg::Leave));
         }
     }
