@@ -1,0 +1,476 @@
+//! Presents events to the tables and performs their actions on the model, in either form of the protocol.
+//!
+//! A *task* is whoever runs handlers: a processor, or (form `None`) the delivery from one node to another. Running a
+//! handler takes the lock of (node, unit), which covers the copy and the directory entry, and holds it until the
+//! handler's last action is done; a handler run by an action of another one (`Send` in the form `DMS`, `Send` to the
+//! node itself in both) is nested in it.
+
+use finespun_protocol::cashmere::{Action, Contents, Event, Impossible, Msg, Place, Step, Time};
+use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
+
+use crate::bugs::Bug;
+use crate::program::{Program, WORDS};
+use crate::world::{Copy, Envelope, Frame, Payload, View, World};
+
+/// How `Send` is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Form {
+    /// Messages in channels.
+    None,
+    /// The sender runs the receiver's table itself.
+    Dms,
+}
+
+/// What counts as one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grain {
+    /// An event with all that it brings about at once.
+    Event,
+    /// Each action that others can see.
+    Action,
+}
+
+/// What does not change during a run.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// What the processors do.
+    pub program: Program,
+    /// How `Send` is done.
+    pub form: Form,
+    /// What one step is.
+    pub grain: Grain,
+    /// What is wrong on purpose.
+    pub bug: Option<Bug>,
+}
+
+/// A sentence that does not hold, with what was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The sentence.
+    pub sentence: &'static str,
+    /// What was seen.
+    pub detail: String,
+}
+
+impl Broken {
+    pub(crate) fn new(sentence: &'static str, detail: impl Into<String>) -> Self {
+        Self { sentence, detail: detail.into() }
+    }
+}
+
+/// The tables have no row.
+pub const ROW: &str = "the table has a row for everything that happens";
+/// The twin was needed and is not there, or the other way round.
+pub const LISTED_ONCE: &str = "no list has a unit twice";
+
+/// One run in progress.
+pub struct Run<'a> {
+    /// The rules.
+    pub rules: &'a Rules,
+    /// Where it stands.
+    pub world: World,
+    /// The transitions, one line each, if they are wanted.
+    pub trace: Option<Vec<String>>,
+}
+
+impl<'a> Run<'a> {
+    /// At the beginning.
+    #[must_use]
+    pub fn new(rules: &'a Rules) -> Self {
+        Self { rules, world: World::new(&rules.program), trace: None }
+    }
+
+    pub(crate) fn has(&self, bug: Bug) -> bool {
+        self.rules.bug == Some(bug)
+    }
+
+    pub(crate) fn copy_at(&self, node: NodeId, unit: u8) -> usize {
+        usize::from(node.0) * self.rules.program.shape.units + usize::from(unit)
+    }
+
+    pub(crate) fn copy(&mut self, node: NodeId, unit: u8) -> &mut Copy {
+        let at = self.copy_at(node, unit);
+        &mut self.world.copies[at]
+    }
+
+    pub(crate) fn view(&mut self, node: NodeId, view: ViewId) -> &mut View {
+        &mut self.world.views[usize::from(node.0) * self.rules.program.shape.views + usize::from(view.0)]
+    }
+
+    pub(crate) fn tick(&mut self, node: NodeId) -> Time {
+        let clock = &mut self.world.clocks[usize::from(node.0)];
+        *clock += 1;
+        *clock
+    }
+
+    pub(crate) fn place(&self, me: NodeId, unit: u8) -> Place {
+        let Program { shape, homes, .. } = &self.rules.program;
+        let manager = NodeId((usize::from(unit) % shape.nodes) as u8);
+        Place { me, manager, fixed_home: homes[usize::from(unit)] }
+    }
+
+    /// May this task take the lock now?
+    pub(crate) fn lock_is_free(&self, task: usize, node: NodeId, unit: u8) -> bool {
+        let lock = usize::from(self.world.copies[self.copy_at(node, unit)].lock);
+        lock == 0 || lock == task + 1
+    }
+
+    /// Runs the unit's table for `event` and begins its actions.
+    pub(crate) fn present(
+        &mut self,
+        task: usize,
+        node: NodeId,
+        unit: u8,
+        event: Event,
+        payload: Payload,
+    ) -> Result<Step, Broken> {
+        let (place, now, bug) = (self.place(node, unit), self.tick(node), self.rules.bug);
+        let copy = self.copy(node, unit);
+        let (before, noticed_at) = (copy.unit.mode, copy.unit.noticed_at);
+        let put_back = bug.and_then(|bug| bug.before_unit(&mut copy.unit, now, event));
+        let answer = copy.unit.on(place, now, event);
+        if let Some(mode) = put_back {
+            copy.unit.mode = mode;
+        }
+        if let Some(bug) = bug {
+            bug.after_unit(&mut copy.unit, noticed_at, event);
+        }
+        let after = copy.unit.mode;
+        let from = match event {
+            Event::Recv { from, .. } => from,
+            Event::ReadFault { .. }
+            | Event::WriteFault { .. }
+            | Event::Flush { .. }
+            | Event::NothingChanged
+            | Event::Invalidate { .. } => node,
+        };
+        let step = self.answered(answer)?;
+        self.log(|| format!("{node:?} u{unit} {before:?} --{event:?}--> {after:?} {:?}", step.actions.as_slice()));
+        self.begin(task, node, unit, from, payload, Some(event), &step);
+        Ok(step)
+    }
+
+    fn answered(&self, answer: Result<Step, Impossible>) -> Result<Step, Broken> {
+        answer.map_err(|impossible| Broken::new(ROW, format!("{impossible:?}")))
+    }
+
+    /// Runs the table that a message is for.
+    pub(crate) fn receive(&mut self, task: usize, envelope: Envelope) -> Result<(), Broken> {
+        let Envelope { from, to, unit, msg, payload, late } = envelope;
+        if late {
+            self.apply_diff(to, unit, payload);
+            return Ok(());
+        }
+        let at = usize::from(unit);
+        match msg {
+            Msg::AskHome => {
+                let step = self.world.homes[at].on_ask(from);
+                self.log(|| format!("{to:?} u{unit} manager --{msg:?}({from:?})--> {:?}", step.actions.as_slice()));
+                self.begin(task, to, unit, from, payload, None, &step);
+            }
+            Msg::Fetch { .. } | Msg::Upgrade | Msg::Flush | Msg::Leave | Msg::BreakReply => {
+                let directory = &mut self.world.directories[at];
+                if let Some(bug) = self.rules.bug {
+                    bug.before_home(directory, from, msg);
+                }
+                let before = directory.phase;
+                let answer = directory.on(to, from, msg);
+                let after = *directory;
+                let step = self.answered(answer)?;
+                self.log(|| {
+                    let sharers = after.sharers;
+                    let actions = step.actions.as_slice();
+                    format!(
+                        "{to:?} u{unit} home {before:?} --{msg:?}({from:?})--> {:?} {sharers:?} {actions:?}",
+                        after.phase
+                    )
+                });
+                self.begin(task, to, unit, from, payload, None, &step);
+            }
+            Msg::HomeIs(_)
+            | Msg::Grant { .. }
+            | Msg::UpgradeReply { .. }
+            | Msg::Break
+            | Msg::FlushAck(_)
+            | Msg::Notice
+            | Msg::NoticeAck => {
+                self.present(task, to, unit, Event::Recv { from, msg }, payload)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn begin(
+        &mut self,
+        task: usize,
+        node: NodeId,
+        unit: u8,
+        from: NodeId,
+        payload: Payload,
+        event: Option<Event>,
+        step: &Step,
+    ) {
+        let mut actions = step.actions.as_slice().to_vec();
+        if let Some(bug) = self.rules.bug {
+            bug.alter(event, &mut actions);
+        }
+        actions.reverse();
+        let copy = self.copy(node, unit);
+        let locked = copy.lock == 0;
+        copy.lock = task as u8 + 1;
+        self.world.chains[task].frames.push(Frame { node, unit, from, payload, actions, locked });
+    }
+
+    /// After a step: goes on as far as one step goes.
+    pub(crate) fn settle(&mut self, task: usize) -> Result<(), Broken> {
+        loop {
+            let Some(frame) = self.world.chains[task].frames.last() else { return Ok(()) };
+            match frame.actions.last() {
+                None => self.end_frame(task),
+                Some(action) if self.rules.grain == Grain::Event || self.is_invisible(frame, action) => {
+                    self.act(task)?;
+                }
+                Some(_) => return Ok(()),
+            }
+        }
+    }
+
+    fn end_frame(&mut self, task: usize) {
+        if let Some(frame) = self.world.chains[task].frames.pop()
+            && frame.locked
+        {
+            self.copy(frame.node, frame.unit).lock = 0;
+        }
+    }
+
+    /// Others cannot see this action, nor can it see others: no point to stop before it.
+    fn is_invisible(&self, frame: &Frame, action: &Action) -> bool {
+        match action {
+            Action::Wake
+            | Action::FetchSkipped
+            | Action::FlushSkipped
+            | Action::EnteredExclusive
+            | Action::DropTwin
+            | Action::FlushDone(_) => true,
+            Action::Send { to, msg, contents } => {
+                matches!(contents, Contents::Nothing | Contents::Twin) && !self.is_nested(frame.node, *to, *msg)
+            }
+            Action::Install
+            | Action::Merge
+            | Action::ApplyDiff
+            | Action::MakeTwin
+            | Action::Protect { .. }
+            | Action::ListDirty(_)
+            | Action::ListNotice(_) => false,
+        }
+    }
+
+    fn is_aside(&self, msg: Msg) -> bool {
+        self.rules.form == Form::Dms && (msg == Msg::Notice || (msg == Msg::NoticeAck && !self.has(Bug::AckUnderLock)))
+    }
+
+    fn is_nested(&self, me: NodeId, to: NodeSet, msg: Msg) -> bool {
+        match self.rules.form {
+            Form::None => to.contains(me),
+            Form::Dms => !self.is_aside(msg),
+        }
+    }
+
+    /// The lock that the task's next action needs, beside those it has.
+    pub(crate) fn next_lock(&self, task: usize) -> Option<(NodeId, u8)> {
+        let frame = self.world.chains[task].frames.last()?;
+        match frame.actions.last()? {
+            Action::Send { to, msg, .. } if self.is_nested(frame.node, *to, *msg) => {
+                to.iter().next().map(|node| (node, frame.unit))
+            }
+            Action::Send { .. }
+            | Action::Install
+            | Action::Merge
+            | Action::ApplyDiff
+            | Action::MakeTwin
+            | Action::DropTwin
+            | Action::Protect { .. }
+            | Action::ListDirty(_)
+            | Action::ListNotice(_)
+            | Action::FlushDone(_)
+            | Action::Wake
+            | Action::FetchSkipped
+            | Action::FlushSkipped
+            | Action::EnteredExclusive => None,
+        }
+    }
+
+    /// Performs the next action of the task's innermost handler.
+    pub(crate) fn act(&mut self, task: usize) -> Result<(), Broken> {
+        let second_read = self.has(Bug::TwinRefreshedBySecondRead);
+        let Some(frame) = self.world.chains[task].frames.last_mut() else { return Ok(()) };
+        let Some(action) = frame.actions.pop() else { return Ok(()) };
+        let (node, unit, from, payload) = (frame.node, frame.unit, frame.from, frame.payload);
+        if second_read && refreshes(action) {
+            frame.actions.push(Action::MakeTwin);
+        }
+        match action {
+            Action::Send { to, msg, contents } => return self.send(task, node, unit, to, msg, contents),
+            Action::Install => {
+                if let Payload::Page(page) = payload {
+                    self.copy(node, unit).frame = page;
+                }
+            }
+            Action::Merge => self.merge(node, unit, payload),
+            Action::ApplyDiff if self.has(Bug::NoticeBeforeFlush) => self.apply_late(task, from, node, unit, payload),
+            Action::ApplyDiff => self.apply_diff(node, unit, payload),
+            Action::MakeTwin => {
+                let copy = self.copy(node, unit);
+                copy.twin = copy.frame;
+            }
+            Action::DropTwin => self.copy(node, unit).twin = [0; WORDS],
+            Action::Protect { view, access } => self.view(node, view).access[usize::from(unit)] = access,
+            Action::ListDirty(views) => return self.list(node, unit, views, |view| &mut view.dirty),
+            Action::ListNotice(views) => return self.list(node, unit, views, |view| &mut view.noticed),
+            Action::FlushDone(view) => self.view(node, view).open -= 1,
+            Action::Wake => self.wake(node, unit),
+            Action::FetchSkipped | Action::FlushSkipped | Action::EnteredExclusive => {}
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, node: NodeId, unit: u8, payload: Payload) {
+        let copy = self.copy(node, unit);
+        if let Payload::Page(page) = payload {
+            for (word, &value) in page.iter().enumerate() {
+                if value != copy.twin[word] {
+                    copy.frame[word] = value;
+                    copy.twin[word] = value;
+                }
+            }
+        }
+    }
+
+    fn apply_diff(&mut self, node: NodeId, unit: u8, payload: Payload) {
+        let copy = self.copy(node, unit);
+        if let Payload::Diff(diff) = payload {
+            for (word, value) in diff.iter().enumerate() {
+                copy.frame[word] = value.unwrap_or(copy.frame[word]);
+            }
+        }
+    }
+
+    /// The seeded bug [`Bug::NoticeBeforeFlush`].
+    fn apply_late(&mut self, task: usize, from: NodeId, to: NodeId, unit: u8, payload: Payload) {
+        let late = Envelope { from, to, unit, msg: Msg::Flush, payload, late: true };
+        match self.rules.form {
+            Form::None => self.push(late),
+            Form::Dms => self.world.chains[task].aside.push(late),
+        }
+    }
+
+    fn list(
+        &mut self,
+        node: NodeId,
+        unit: u8,
+        views: ViewSet,
+        list: impl Fn(&mut View) -> &mut u8,
+    ) -> Result<(), Broken> {
+        for view in views.iter() {
+            let list = list(self.view(node, view));
+            if *list & 1 << unit != 0 {
+                return Err(Broken::new(LISTED_ONCE, format!("{node:?} {view:?} u{unit}")));
+            }
+            *list |= 1 << unit;
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, node: NodeId, unit: u8) {
+        let per_node = self.rules.program.shape.views * self.rules.program.shape.threads;
+        let first = usize::from(node.0) * per_node;
+        for processor in &mut self.world.processors[first..first + per_node] {
+            processor.asleep &= !(1 << unit);
+        }
+    }
+
+    fn push(&mut self, envelope: Envelope) {
+        let channel = usize::from(envelope.from.0) * self.rules.program.shape.nodes + usize::from(envelope.to.0);
+        self.world.channels[channel].push(envelope);
+    }
+
+    fn send(
+        &mut self,
+        task: usize,
+        node: NodeId,
+        unit: u8,
+        to: NodeSet,
+        msg: Msg,
+        contents: Contents,
+    ) -> Result<(), Broken> {
+        let Some(payload) = self.payload(node, unit, contents) else {
+            self.present(task, node, unit, Event::NothingChanged, Payload::Nothing)?;
+            return Ok(());
+        };
+        let envelope = |to| Envelope { from: node, to, unit, msg, payload, late: false };
+        if self.is_aside(msg) {
+            self.world.chains[task].aside.extend(to.iter().map(envelope));
+            return Ok(());
+        }
+        if self.rules.form == Form::None {
+            to.without(node).iter().for_each(|to| self.push(envelope(to)));
+            return if to.contains(node) { self.receive(task, envelope(node)) } else { Ok(()) };
+        }
+        let Some(first) = to.iter().next() else { return Ok(()) };
+        let rest = to.without(first);
+        if let (false, Some(frame)) = (rest.is_empty(), self.world.chains[task].frames.last_mut()) {
+            frame.actions.push(Action::Send { to: rest, msg, contents });
+        }
+        self.receive(task, envelope(first))
+    }
+
+    /// What goes with a message; `None` for a diff that is empty.
+    fn payload(&mut self, node: NodeId, unit: u8, contents: Contents) -> Option<Payload> {
+        let bug = self.rules.bug;
+        let copy = self.copy(node, unit);
+        match contents {
+            Contents::Nothing => Some(Payload::Nothing),
+            Contents::Frame => Some(Payload::Page(copy.frame)),
+            Contents::Twin => Some(Payload::Page(copy.twin)),
+            Contents::Diff { refresh } => {
+                let (frame, twin) = (copy.frame, copy.twin);
+                let differs = |word: usize| (frame[word] != twin[word]).then_some(frame[word]);
+                let diff = std::array::from_fn(differs);
+                if !refresh {
+                    copy.twin = [0; WORDS];
+                } else if bug.is_none_or(|bug| bug.refresh(contents)) {
+                    copy.twin = frame;
+                }
+                diff.iter().any(Option::is_some).then_some(Payload::Diff(diff))
+            }
+        }
+    }
+
+    pub(crate) fn log(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(line());
+        }
+    }
+
+    /// Is anything about this unit under way?
+    pub(crate) fn in_flight(&self, unit: u8) -> bool {
+        let world = &self.world;
+        world.channels.iter().flatten().any(|envelope| envelope.unit == unit)
+            || world.chains.iter().any(|chain| {
+                chain.frames.iter().any(|frame| frame.unit == unit)
+                    || chain.aside.iter().any(|envelope| envelope.unit == unit)
+            })
+    }
+
+    /// Is a processor in the middle of something that concerns this unit at this node?
+    pub(crate) fn is_busy(&self, node: usize, unit: u8) -> bool {
+        let world = &self.world;
+        let at = NodeId(node as u8);
+        world.chains.iter().any(|chain| chain.frames.iter().any(|frame| frame.unit == unit && frame.node == at))
+    }
+}
+
+fn refreshes(action: Action) -> bool {
+    matches!(action, Action::Send { contents: Contents::Diff { refresh: true }, .. })
+}

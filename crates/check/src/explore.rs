@@ -1,0 +1,301 @@
+//! Every interleaving of one small world: breadth first, so that a violation comes with a shortest run to it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use finespun_protocol::cashmere::Unit;
+use finespun_protocol::cashmere::invariants::{Whole, check};
+use finespun_types::{Access, ViewId};
+
+use crate::driver::{Broken, Rules, Run};
+use crate::processor::Move;
+use crate::world::World;
+
+/// Nothing can happen, and somebody still waits.
+pub const ENDS: &str = "every run ends: nobody waits for ever";
+/// At the end.
+pub const MASTER: &str = "when every view has released, the master copy has every store";
+/// Table and memory must agree.
+pub const RIGHTS: &str = "a view has the rights that the table gave it, no others";
+/// Likewise.
+pub const LISTS: &str = "a view's lists hold what the table says they hold";
+/// The state space is larger than expected.
+pub const TOO_MANY: &str = "the world is small enough to be explored";
+
+/// What was found of one world.
+#[derive(Debug)]
+pub struct Report {
+    /// Distinct states.
+    pub states: usize,
+    /// Steps taken, also to states known already.
+    pub transitions: usize,
+    /// The outcomes of complete runs: registers in order.
+    pub outcomes: BTreeSet<Vec<u8>>,
+    /// The first violation.
+    pub violation: Option<Violation>,
+}
+
+/// A sentence that does not hold, and the run that leads there.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The sentence.
+    pub sentence: &'static str,
+    /// What was seen.
+    pub detail: String,
+    /// One line for each transition.
+    pub trace: Vec<String>,
+    /// The seed of the random run.
+    pub seed: Option<u64>,
+    /// How many steps the run has.
+    pub steps: usize,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "violated after {} steps: {} ({})", self.steps, self.sentence, self.detail)?;
+        if let Some(seed) = self.seed {
+            writeln!(f, "  seed {seed}")?;
+        }
+        self.trace.iter().try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
+
+/// Explores a world up to so many states.
+#[must_use]
+pub fn explore(rules: &Rules, states_max: usize) -> Report {
+    let first = Run::new(rules).world;
+    let mut seen: HashMap<u128, (), BuildHasherDefault<Ready>> = HashMap::default();
+    let mut parents: Vec<(u32, Move)> = vec![(0, Move { task: 0, choice: 0 })];
+    let mut waiting = VecDeque::from([(first, 0_u32)]);
+    let mut report = Report { states: 0, transitions: 0, outcomes: BTreeSet::new(), violation: None };
+    let mut moves = Vec::new();
+    while let Some((world, id)) = waiting.pop_front() {
+        let run = Run { rules, world, trace: None };
+        run.moves(&mut moves);
+        let violated = |broken: Broken, last: Option<Move>| Some(replay(rules, &parents, id, last, broken));
+        if moves.is_empty() {
+            match ended(&run) {
+                Ok(()) => _ = report.outcomes.insert(run.world.registers.clone()),
+                Err(broken) => report.violation = violated(broken, None),
+            }
+        }
+        let mut next_ones = Vec::new();
+        for &next_move in &moves {
+            report.transitions += 1;
+            let mut next = Run { rules, world: run.world.clone(), trace: None };
+            if let Err(broken) = next.apply(next_move).and_then(|()| look(&next)) {
+                report.violation = violated(broken, Some(next_move));
+                break;
+            }
+            next.world.make_canonical(rules.program.shape);
+            next_ones.push((next.world, next_move));
+        }
+        if report.violation.is_some() {
+            break;
+        }
+        for (next, next_move) in next_ones {
+            if let Entry::Vacant(new) = seen.entry(digest(&next)) {
+                new.insert(());
+                parents.push((id, next_move));
+                waiting.push_back((next, parents.len() as u32 - 1));
+            }
+        }
+        if parents.len() > states_max {
+            report.violation = Some(Violation {
+                sentence: TOO_MANY,
+                detail: format!("more than {states_max} states"),
+                trace: Vec::new(),
+                steps: 0,
+                seed: None,
+            });
+            break;
+        }
+    }
+    report.states = parents.len();
+    report
+}
+
+/// Runs the way to a violation once more, writing it down.
+fn replay(rules: &Rules, parents: &[(u32, Move)], id: u32, last: Option<Move>, broken: Broken) -> Violation {
+    let mut moves: Vec<Move> = last.into_iter().collect();
+    let mut at = id;
+    while at != 0 {
+        let (before, step) = parents[at as usize];
+        moves.push(step);
+        at = before;
+    }
+    moves.reverse();
+    let mut run = Run::new(rules);
+    run.trace = Some(Vec::new());
+    for &step in &moves {
+        if run.apply(step).is_err() {
+            break;
+        }
+        run.world.make_canonical(rules.program.shape);
+    }
+    let trace = run.trace.unwrap_or_default();
+    Violation { sentence: broken.sentence, detail: broken.detail, trace, steps: moves.len(), seed: None }
+}
+
+/// What must hold after every step.
+///
+/// # Errors
+/// The sentence that does not.
+pub fn look(run: &Run<'_>) -> Result<(), Broken> {
+    let shape = run.rules.program.shape;
+    let mut units = [Unit::default(); 16];
+    for unit in 0..shape.units {
+        for (node, place) in units[..shape.nodes].iter_mut().enumerate() {
+            *place = run.world.copies[node * shape.units + unit].unit;
+        }
+        let whole = Whole {
+            units: &units[..shape.nodes],
+            directory: &run.world.directories[unit],
+            in_flight: run.in_flight(unit as u8),
+        };
+        check(&whole).map_err(|sentence| Broken::new(sentence, format!("u{unit}")))?;
+        for node in 0..shape.nodes {
+            agree(run, node, unit)?;
+        }
+    }
+    Ok(())
+}
+
+/// Memory is as the table believes it to be, when no handler is in the middle of changing it.
+fn agree(run: &Run<'_>, node: usize, unit: usize) -> Result<(), Broken> {
+    let shape = run.rules.program.shape;
+    if run.is_busy(node, unit as u8) {
+        return Ok(());
+    }
+    let state = &run.world.copies[node * shape.units + unit].unit;
+    for number in 0..shape.views {
+        let (view, seen) = (ViewId(number as u8), &run.world.views[node * shape.views + number]);
+        let expected = match (state.writers.contains(view), state.mapped.contains(view)) {
+            (true, _) => Access::Write,
+            (false, true) => Access::Read,
+            (false, false) => Access::None,
+        };
+        let threads = (node * shape.views + number) * shape.threads;
+        let processors = &run.world.processors[threads..threads + shape.threads];
+        let taken = processors.iter().fold(0, |all, processor| all | processor.taken);
+        let (dirty, noticed) = (seen.dirty | taken, seen.noticed | taken);
+        let why = || format!("n{node} v{number} u{unit}");
+        if seen.access[unit] != expected {
+            return Err(Broken::new(RIGHTS, format!("{}: {:?}, not {expected:?}", why(), seen.access[unit])));
+        }
+        let bit = 1 << unit;
+        let missing = |list: u8, says: bool| says && list & bit == 0;
+        let surplus = |list: u8, says: bool| !says && list & bit != 0;
+        if missing(dirty, state.dirty.contains(view)) || surplus(seen.dirty, state.dirty.contains(view)) {
+            return Err(Broken::new(LISTS, format!("{}: dirty list", why())));
+        }
+        if missing(noticed, state.noticed.contains(view)) || surplus(seen.noticed, state.noticed.contains(view)) {
+            return Err(Broken::new(LISTS, format!("{}: notices", why())));
+        }
+    }
+    Ok(())
+}
+
+/// What must hold when nothing can happen any more.
+///
+/// # Errors
+/// The sentence that does not.
+pub fn ended(run: &Run<'_>) -> Result<(), Broken> {
+    if !run.is_finished() {
+        return Err(Broken::new(ENDS, waiting_ones(run)));
+    }
+    let shape = run.rules.program.shape;
+    for unit in 0..shape.units {
+        let at = |node: usize| &run.world.copies[node * shape.units + unit];
+        let master = run.world.directories[unit]
+            .owner()
+            .map_or_else(|| (0..shape.nodes).find_map(|node| at(node).unit.home()), Some);
+        let dirty = (0..shape.nodes).any(|node| !at(node).unit.dirty.is_empty());
+        let Some(master) = master.filter(|_| !dirty && !run.rules.program.racy) else { continue };
+        let (has, latest) = (at(usize::from(master.0)).frame, run.world.latest[unit]);
+        if has != latest {
+            return Err(Broken::new(MASTER, format!("u{unit} at {master:?} has {has:?}, not {latest:?}")));
+        }
+    }
+    Ok(())
+}
+
+fn waiting_ones(run: &Run<'_>) -> String {
+    let unfinished = |(number, processor): (usize, &crate::world::Processor)| {
+        let left = run.rules.program.scripts[number].len() > usize::from(processor.next);
+        left.then(|| format!("p{number} {:?}", processor.doing))
+    };
+    run.world.processors.iter().enumerate().filter_map(unfinished).collect::<Vec<_>>().join(", ")
+}
+
+/// 128 bits of a state: two states of one search are taken for equal only by an accident of probability 2^-80.
+fn digest(world: &World) -> u128 {
+    let mut mixer = Mixer { low: 0x9e37_79b9_7f4a_7c15, high: 0xc2b2_ae3d_27d4_eb4f };
+    world.hash(&mut mixer);
+    u128::from(mixer.low) | u128::from(mixer.high) << 64
+}
+
+struct Mixer {
+    low: u64,
+    high: u64,
+}
+
+impl Mixer {
+    fn mix(&mut self, word: u64) {
+        let product = u128::from(self.low ^ word) * 0xa076_1d64_78bd_642f_u128;
+        self.low = product as u64 ^ (product >> 64) as u64;
+        self.high = (self.high.rotate_left(23) ^ word ^ self.low).wrapping_mul(0xe703_7ed1_a0b4_28db);
+    }
+}
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.low
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.mix(u64::from_le_bytes(word) ^ (chunk.len() as u64) << 56);
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.mix(u64::from(word));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.mix(u64::from(word));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.mix(word);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.mix(word as u64);
+    }
+}
+
+/// A hasher for what is a digest already.
+#[derive(Default)]
+struct Ready(u64);
+
+impl Hasher for Ready {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes.iter().take(8) {
+            self.0 = self.0 << 8 | u64::from(byte);
+        }
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        self.0 = word as u64;
+    }
+}

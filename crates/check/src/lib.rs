@@ -1,0 +1,17 @@
+//! The checker: drives the protocol tables through every interleaving of small worlds, through random larger ones, and
+//! through litmus tests; and shows with seeded bugs that it can fail.
+//!
+//! The tables are those of the live runtime. The checker is another driver: memory is a model page of a few words,
+//! processors follow scripts, and time is the order of steps. What a load returns is compared with the last store that
+//! happens before it, which in a program without data races is the last store at all.
+
+#![forbid(unsafe_code)]
+
+pub mod bugs;
+pub mod driver;
+pub mod explore;
+pub mod processor;
+pub mod program;
+pub mod random;
+pub mod world;
+pub mod worlds;

@@ -1,0 +1,373 @@
+//! What can happen next, and makes it happen: processors follow their scripts, through faults and the numbered steps of
+//! release and acquire (`cashmere/sync.rs`); messages arrive.
+
+use finespun_protocol::cashmere::{Event, Outcome, Time, sync};
+use finespun_types::{Access, NodeId, ViewId};
+
+use crate::bugs::Bug;
+use crate::driver::{Broken, Form, Run};
+use crate::program::{Op, Shape, Word};
+use crate::world::{Doing, Envelope, Payload};
+
+/// A load saw something else.
+pub const LOAD: &str = "a load returns the last store that happens before it";
+
+/// One thing that can happen: which task goes on, and how if there is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// A processor, or behind them a channel.
+    pub task: u16,
+    /// Which branch, or which message.
+    pub choice: u16,
+}
+
+impl Run<'_> {
+    fn shape(&self) -> Shape {
+        self.rules.program.shape
+    }
+
+    /// Where a processor runs.
+    fn seat(&self, processor: usize) -> (NodeId, ViewId) {
+        let Shape { views, threads, .. } = self.shape();
+        let view = processor / threads;
+        (NodeId((view / views) as u8), ViewId((view % views) as u8))
+    }
+
+    fn op(&self, processor: usize) -> Option<&Op> {
+        self.rules.program.scripts[processor].get(usize::from(self.world.processors[processor].next))
+    }
+
+    /// Has every processor done its script, and is nothing under way?
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        let scripts = (0..self.shape().processors()).all(|processor| self.op(processor).is_none());
+        scripts
+            && self.world.chains.iter().all(|chain| chain.is_idle())
+            && self.world.channels.iter().all(Vec::is_empty)
+    }
+
+    /// Everything that can happen now.
+    pub fn moves(&self, out: &mut Vec<Move>) {
+        out.clear();
+        for task in 0..self.world.chains.len() {
+            for choice in 0..self.choices(task) {
+                out.push(Move { task: task as u16, choice: choice as u16 });
+            }
+        }
+    }
+
+    fn choices(&self, task: usize) -> usize {
+        let chain = &self.world.chains[task];
+        let free =
+            |at: Option<(NodeId, u8)>| usize::from(at.is_none_or(|(node, unit)| self.lock_is_free(task, node, unit)));
+        if !chain.frames.is_empty() {
+            return free(self.next_lock(task));
+        }
+        if let Some(first) = chain.aside.first() {
+            return free(Some((first.to, first.unit)));
+        }
+        match task.checked_sub(self.shape().processors()) {
+            None => self.processor_choices(task),
+            Some(channel) => {
+                let waiting = &self.world.channels[channel];
+                let first = waiting.first().map_or(0, |first| free(Some((first.to, first.unit))));
+                if self.has(Bug::UnorderedChannels) { first * waiting.len() } else { first }
+            }
+        }
+    }
+
+    fn processor_choices(&self, task: usize) -> usize {
+        let processor = &self.world.processors[task];
+        let (node, view) = self.seat(task);
+        let seen = &self.world.views[usize::from(node.0) * self.shape().views + usize::from(view.0)];
+        let present = |unit: u8| processor.asleep & 1 << unit == 0 && self.lock_is_free(task, node, unit);
+        let able = match processor.doing {
+            Doing::Running => match self.op(task) {
+                None => false,
+                Some(&Op::Load(at, _)) => seen.access[at.unit] != Access::None || present(at.unit as u8),
+                Some(&Op::Store(at, _)) => seen.access[at.unit] == Access::Write || present(at.unit as u8),
+                Some(&Op::Lock(lock)) => self.world.locks[lock] == 0 && seen.acquiring == 0,
+                Some(&Op::Await(flag)) => self.world.flags & 1 << flag != 0 && seen.acquiring == 0,
+                Some(Op::Unlock(_) | Op::Barrier | Op::Set(_)) => seen.releasing == 0,
+                Some(Op::Either(places)) => return places.len(),
+            },
+            Doing::Fault { unit, .. } => present(unit),
+            Doing::Releasing => match first_of(processor.taken & !processor.asleep) {
+                Some(unit) => self.lock_is_free(task, node, unit),
+                None => processor.taken == 0 && (seen.open == 0 || self.has(Bug::ReleaseTooEarly)),
+            },
+            Doing::Acquiring => first_of(processor.taken).is_none_or(present),
+            Doing::AtBarrier => self.world.open & 1 << task != 0 && seen.acquiring == 0,
+        };
+        usize::from(able)
+    }
+
+    /// Makes it happen.
+    ///
+    /// # Errors
+    /// A sentence that does not hold.
+    pub fn apply(&mut self, Move { task, choice }: Move) -> Result<(), Broken> {
+        let (task, choice) = (usize::from(task), usize::from(choice));
+        if !self.world.chains[task].frames.is_empty() {
+            self.log_action(task);
+            self.act(task)?;
+        } else if !self.world.chains[task].aside.is_empty() {
+            let envelope = self.world.chains[task].aside.remove(0);
+            self.receive(task, envelope)?;
+        } else if let Some(channel) = task.checked_sub(self.shape().processors()) {
+            debug_assert_eq!(self.rules.form, Form::None, "only this form has channels");
+            let envelope: Envelope = self.world.channels[channel].remove(choice);
+            self.receive(task, envelope)?;
+        } else {
+            self.go_on(task, choice)?;
+        }
+        self.settle(task)?;
+        self.conclude(task);
+        Ok(())
+    }
+
+    fn log_action(&mut self, task: usize) {
+        let next = self.world.chains[task]
+            .frames
+            .last()
+            .and_then(|frame| Some((frame.node, frame.unit, *frame.actions.last()?)));
+        if let Some((node, unit, action)) = next {
+            self.log(|| format!("{node:?} u{unit}   {action:?}"));
+        }
+    }
+
+    fn go_on(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
+        match self.world.processors[task].doing {
+            Doing::Running => self.run(task, choice),
+            Doing::Fault { unit, write } => self.fault(task, unit, write),
+            Doing::Releasing => self.release(task),
+            Doing::Acquiring => self.acquire(task),
+            Doing::AtBarrier => {
+                self.world.open &= !(1 << task);
+                self.begin_acquire(task);
+                Ok(())
+            }
+        }
+    }
+
+    fn run(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
+        let Some(op) = self.op(task).cloned() else { return Ok(()) };
+        let (node, view) = self.seat(task);
+        match op {
+            Op::Load(at, register) => {
+                if self.view(node, view).access[at.unit] == Access::None {
+                    return self.begin_fault(task, at, false);
+                }
+                self.load(task, at, register)?;
+                self.advance(task);
+            }
+            Op::Store(at, value) => {
+                if self.view(node, view).access[at.unit] != Access::Write {
+                    return self.begin_fault(task, at, true);
+                }
+                let latest = &mut self.world.latest[at.unit][at.word];
+                *latest = value.unwrap_or(latest.wrapping_add(1));
+                let stored = *latest;
+                self.copy(node, at.unit as u8).frame[at.word] = stored;
+                self.log(|| format!("{node:?} {view:?} p{task} stores u{}.{} = {stored}", at.unit, at.word));
+                self.advance(task);
+            }
+            Op::Lock(lock) => {
+                self.world.locks[lock] = task as u8 + 1;
+                self.log(|| format!("{node:?} {view:?} p{task} has lock {lock}"));
+                self.begin_acquire(task);
+            }
+            Op::Await(flag) => {
+                self.log(|| format!("{node:?} {view:?} p{task} sees flag {flag}"));
+                self.begin_acquire(task);
+            }
+            Op::Unlock(_) | Op::Barrier | Op::Set(_) => self.begin_release(task),
+            Op::Either(places) => self.jump(task, places[choice]),
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, task: usize, at: Word, register: Option<usize>) -> Result<(), Broken> {
+        let (node, view) = self.seat(task);
+        let value = self.copy(node, at.unit as u8).frame[at.word];
+        let latest = self.world.latest[at.unit][at.word];
+        self.log(|| format!("{node:?} {view:?} p{task} loads u{}.{} = {value}", at.unit, at.word));
+        if let Some(register) = register {
+            self.world.registers[register] = value;
+        }
+        if value == latest || self.rules.program.racy {
+            return Ok(());
+        }
+        Err(Broken::new(LOAD, format!("p{task} loads {value} from u{}.{}, not {latest}", at.unit, at.word)))
+    }
+
+    fn advance(&mut self, task: usize) {
+        self.jump(task, usize::from(self.world.processors[task].next) + 1);
+    }
+
+    /// To this place of the script, through jumps without a choice.
+    fn jump(&mut self, task: usize, place: usize) {
+        let mut place = place;
+        while let Some(Op::Either(only)) = self.rules.program.scripts[task].get(place)
+            && let &[behind] = only.as_slice()
+        {
+            place = behind;
+        }
+        self.world.processors[task].next = place as u8;
+    }
+
+    fn begin_fault(&mut self, task: usize, at: Word, write: bool) -> Result<(), Broken> {
+        let (node, _) = self.seat(task);
+        let unit = at.unit as u8;
+        let since = self.tick(node);
+        let processor = &mut self.world.processors[task];
+        processor.doing = Doing::Fault { unit, write };
+        processor.since = since;
+        self.fault(task, unit, write)
+    }
+
+    fn fault(&mut self, task: usize, unit: u8, write: bool) -> Result<(), Broken> {
+        let (_, view) = self.seat(task);
+        let since = self.world.processors[task].since;
+        let event = if write { Event::WriteFault { view, since } } else { Event::ReadFault { view, since } };
+        self.present_own(task, unit, event)
+    }
+
+    /// Presents an event of this processor. It counts as asleep from now on: an answer that arrives before the end of
+    /// the handler wakes it in time.
+    fn present_own(&mut self, task: usize, unit: u8, event: Event) -> Result<(), Broken> {
+        let (node, view) = self.seat(task);
+        self.world.processors[task].asleep |= 1 << unit;
+        let step = self.present(task, node, unit, event, Payload::Nothing)?;
+        self.world.processors[task].outcome = Some((unit, step.outcome));
+        if step.outcome == Outcome::Begun {
+            self.view(node, view).open += 1;
+        }
+        Ok(())
+    }
+
+    /// The handler of what the processor presented has ended, and nothing is put aside: the processor goes on.
+    fn conclude(&mut self, task: usize) {
+        if task >= self.shape().processors() || !self.world.chains[task].frames.is_empty() {
+            return;
+        }
+        let processor = &mut self.world.processors[task];
+        let Some((unit, outcome)) = processor.outcome.take() else { return };
+        if outcome == Outcome::Wait {
+            return;
+        }
+        processor.asleep &= !(1 << unit);
+        match processor.doing {
+            Doing::Fault { .. } => {
+                processor.doing = Doing::Running;
+                processor.since = 0;
+            }
+            Doing::Releasing => processor.taken &= !(1 << unit),
+            Doing::Acquiring => {
+                processor.taken &= !(1 << unit);
+                self.end_acquire_if_through(task);
+            }
+            Doing::Running | Doing::AtBarrier => {}
+        }
+    }
+
+    /// Step 1 of a release.
+    fn begin_release(&mut self, task: usize) {
+        let (node, view) = self.seat(task);
+        let now = self.tick(node);
+        let several = self.shape().threads > 1 && !self.has(Bug::SkipWithThreads);
+        let seen = self.view(node, view);
+        let taken = std::mem::take(&mut seen.dirty);
+        seen.releasing = task as u8 + 1;
+        let processor = &mut self.world.processors[task];
+        processor.taken = taken;
+        processor.since = sync::release_began(now, several);
+        processor.doing = Doing::Releasing;
+        self.log(|| format!("{node:?} {view:?} p{task} begins a release of units {taken:#b}"));
+    }
+
+    /// Steps 2, 3 and 4 of a release.
+    fn release(&mut self, task: usize) -> Result<(), Broken> {
+        let (node, view) = self.seat(task);
+        let processor = &self.world.processors[task];
+        let since = processor.since;
+        if let Some(unit) = first_of(processor.taken & !processor.asleep) {
+            return self.present_own(task, unit, Event::Flush { view, since });
+        }
+        self.view(node, view).releasing = 0;
+        let processor = &mut self.world.processors[task];
+        processor.doing = Doing::Running;
+        processor.since = 0;
+        self.log(|| format!("{node:?} {view:?} p{task} ends its release"));
+        self.tell(task);
+        Ok(())
+    }
+
+    /// Step 4 of a release: now others may know.
+    fn tell(&mut self, task: usize) {
+        match self.op(task).cloned() {
+            Some(Op::Unlock(lock)) => {
+                self.world.locks[lock] = 0;
+                self.advance(task);
+            }
+            Some(Op::Set(flag)) => {
+                self.world.flags |= 1 << flag;
+                self.advance(task);
+            }
+            Some(Op::Barrier) => self.arrive(task),
+            Some(Op::Load(..) | Op::Store(..) | Op::Lock(_) | Op::Await(_) | Op::Either(_)) | None => {}
+        }
+    }
+
+    fn arrive(&mut self, task: usize) {
+        self.world.processors[task].doing = Doing::AtBarrier;
+        self.world.arrived |= 1 << task;
+        let scripts = &self.rules.program.scripts;
+        let takes_part = |&processor: &usize| scripts[processor].contains(&Op::Barrier);
+        let all = (0..scripts.len()).filter(takes_part).fold(0, |set, processor| set | 1 << processor);
+        if self.world.arrived == all {
+            self.world.arrived = 0;
+            self.world.open = all;
+        }
+    }
+
+    /// Step 1 of an acquire.
+    fn begin_acquire(&mut self, task: usize) {
+        let (node, view) = self.seat(task);
+        let skip = self.has(Bug::AcquireWithoutNotices);
+        let seen = self.view(node, view);
+        let taken = if skip { 0 } else { std::mem::take(&mut seen.noticed) };
+        seen.acquiring = task as u8 + 1;
+        let processor = &mut self.world.processors[task];
+        processor.taken = taken;
+        processor.doing = Doing::Acquiring;
+        self.log(|| format!("{node:?} {view:?} p{task} begins an acquire, notices {taken:#b}"));
+        self.end_acquire_if_through(task);
+    }
+
+    /// Step 2 of an acquire.
+    fn acquire(&mut self, task: usize) -> Result<(), Broken> {
+        let (_, view) = self.seat(task);
+        match first_of(self.world.processors[task].taken) {
+            Some(unit) => self.present_own(task, unit, Event::Invalidate { view }),
+            None => Ok(()),
+        }
+    }
+
+    fn end_acquire_if_through(&mut self, task: usize) {
+        let (node, view) = self.seat(task);
+        if self.world.processors[task].taken == 0 {
+            self.world.processors[task].doing = Doing::Running;
+            self.view(node, view).acquiring = 0;
+            self.advance(task);
+        }
+    }
+}
+
+/// The first unit of a list.
+fn first_of(list: u8) -> Option<u8> {
+    (list != 0).then(|| list.trailing_zeros() as u8)
+}
+
+/// The time of a release in a view with several threads never lets a flush be skipped.
+const _: () = assert!(sync::release_began(5, true) == Time::MAX);

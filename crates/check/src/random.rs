@@ -1,0 +1,153 @@
+//! Larger worlds at random: programs without data races, and one interleaving of each, all from one seed.
+//!
+//! A program is made of phases between barriers. In each phase every word has one rule: only one processor uses it, or
+//! all only read it, or whoever holds its lock uses it. So neighbouring words of one unit are used by different
+//! processors at the same time, and each word moves between processors from phase to phase.
+
+use finespun_types::NodeId;
+
+use crate::driver::{Broken, Form, Grain, Rules, Run};
+use crate::explore::{ENDS, Violation, ended, look};
+use crate::processor::Move;
+use crate::program::{Op, Program, Shape, WORDS, Word};
+
+/// A source of numbers: SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The same seed gives the same numbers.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+/// Who may use a word in a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Only(usize),
+    ReadByAll,
+    Locked(usize),
+}
+
+/// A program without data races.
+#[must_use]
+pub fn program(shape: Shape, random: &mut Random) -> Program {
+    let mut program = Program::empty(shape);
+    for home in &mut program.homes {
+        *home = (random.below(2) == 0).then(|| NodeId(random.below(shape.nodes) as u8));
+    }
+    let phases = 2 + random.below(3);
+    for phase in 0..phases {
+        let rules: Vec<Rule> = (0..shape.units * WORDS).map(|_| rule(shape, random)).collect();
+        for (processor, script) in program.scripts.iter_mut().enumerate() {
+            for _ in 0..random.below(5) {
+                section(processor, &rules, random, script);
+            }
+            if phase + 1 < phases {
+                script.push(Op::Barrier);
+            }
+        }
+    }
+    program
+}
+
+fn rule(shape: Shape, random: &mut Random) -> Rule {
+    match random.below(5) {
+        0 => Rule::ReadByAll,
+        1 | 2 => Rule::Only(random.below(shape.processors())),
+        _ => Rule::Locked(random.below(3)),
+    }
+}
+
+/// A few accesses, with or without locks around them; locks are taken in one order, so that no program blocks itself.
+fn section(processor: usize, rules: &[Rule], random: &mut Random, script: &mut Vec<Op>) {
+    let first = random.below(4);
+    let last = (first + random.below(2)).min(3);
+    let held: Vec<usize> = (first..last.max(first)).chain((last < 3).then_some(last)).collect();
+    for &lock in &held {
+        script.push(Op::Lock(lock));
+        accesses(processor, rules, &held[..=lock - first], random, script);
+    }
+    accesses(processor, rules, &held, random, script);
+    for (place, &lock) in held.iter().enumerate() {
+        script.push(Op::Unlock(lock));
+        accesses(processor, rules, &held[place + 1..], random, script);
+    }
+}
+
+fn accesses(processor: usize, rules: &[Rule], held: &[usize], random: &mut Random, script: &mut Vec<Op>) {
+    for _ in 0..random.below(4) {
+        let place = random.below(rules.len());
+        let at = Word { unit: place / WORDS, word: place % WORDS };
+        let may_store = match rules[place] {
+            Rule::Only(one) if one == processor => true,
+            Rule::Locked(lock) if held.contains(&lock) => true,
+            Rule::ReadByAll => false,
+            Rule::Only(_) | Rule::Locked(_) => continue,
+        };
+        script.push(if may_store && random.below(2) == 0 { Op::Store(at, None) } else { Op::Load(at, None) });
+    }
+}
+
+/// One random run of a random program; tells how many steps it had.
+///
+/// # Errors
+/// The violation, with the run that led to it.
+pub fn run(shape: Shape, form: Form, grain: Grain, seed: u64) -> Result<usize, Box<Violation>> {
+    let mut random = Random::new(seed);
+    let program = program(shape, &mut random);
+    let rules = Rules { program, form, grain, bug: None };
+    let schedule = random.clone();
+    interleave(&rules, schedule.clone(), false).map_err(|(_, steps)| {
+        let (broken, trace) = match interleave(&rules, schedule, true) {
+            Err(((broken, trace), _)) => (broken, trace),
+            Ok(_) => (Broken::new(ENDS, "a run that cannot be repeated"), Vec::new()),
+        };
+        Box::new(Violation { sentence: broken.sentence, detail: broken.detail, trace, steps, seed: Some(seed) })
+    })
+}
+
+type Failure = ((Broken, Vec<String>), usize);
+
+/// Goes on until nothing can happen. Some schedules prefer one task for long, so that others fall far behind.
+fn interleave(rules: &Rules, mut random: Random, traced: bool) -> Result<usize, Failure> {
+    let mut run = Run::new(rules);
+    run.trace = traced.then(Vec::new);
+    let stickiness = [0, 1, 7, 30][random.below(4)];
+    let (mut moves, mut steps) = (Vec::new(), 0);
+    let mut last: Option<Move> = None;
+    loop {
+        run.moves(&mut moves);
+        if moves.is_empty() {
+            let ending = ended(&run);
+            return ending.map(|()| steps).map_err(|broken| ((broken, run.trace.unwrap_or_default()), steps));
+        }
+        let again = last.and_then(|last| moves.iter().find(|next| next.task == last.task));
+        let next = match again {
+            Some(&next) if random.below(stickiness + 1) > 0 => next,
+            Some(_) | None => moves[random.below(moves.len())],
+        };
+        last = Some(next);
+        steps += 1;
+        if let Err(broken) = run.apply(next).and_then(|()| look(&run)) {
+            return Err(((broken, run.trace.unwrap_or_default()), steps));
+        }
+        if steps % 64 == 0 {
+            run.world.make_canonical(rules.program.shape);
+        }
+    }
+}
