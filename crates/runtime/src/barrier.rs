@@ -1,47 +1,80 @@
 //! The barrier of all processors of the job: collected inside each node first, then between nodes
-//! [Cashmere05 §2.3.1.1, Strings §2.6].
+//! [Cashmere05 §2.3.1.1, Strings §2.6]; and the barriers of processes at collective allocations and at the end.
 //!
 //! The last processor of a node to arrive stands for the node at the barrier's manager; the others wait for the
 //! round to change in their own node's memory.
+//!
+//! The end of an SPMD program is an arrival at the barrier of all too, but with another count: a processor that ends while
+//! others wait there, or the other way round, is a disagreement that the manager sees at once (E041). Inside a node, where
+//! the manager sees nothing before the last has arrived, `ending` shows it.
 
 use std::sync::atomic::Ordering;
 
+use finespun_errors::Code;
 use finespun_sync::Event;
+use finespun_types::{NodeId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::{objects, wait};
 
-/// The address that stands for this barrier: in no heap.
+/// The address that stands for the barrier of all: in no heap.
 const ALL: u64 = 8;
-/// The same for the barrier of processes at the end of an SPMD program.
-pub const END: u64 = 16;
 /// The same for the barrier of processes at a collective allocation.
-pub const TOGETHER: u64 = 24;
+const TOGETHER: u64 = 16;
 
 /// Arrives and waits, without release and acquire.
 pub fn arrive(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
     let node = cluster.mine().node();
     let round = node.barrier_round.load(Ordering::Acquire);
     let each = cluster.shape.processors_per_node() as u32;
-    if node.barrier_arrived.fetch_add(1, Ordering::AcqRel) + 1 < each {
+    if node.barrier_arrived.fetch_add(1, Ordering::SeqCst) + 1 < each {
+        // A process that ended after this round went on is none of our business.
+        if node.ending.load(Ordering::SeqCst) > 0 && node.barrier_round.load(Ordering::SeqCst) == round {
+            return Err(left());
+        }
         wait::until_changed(cluster, &node.barrier_round, round, &node.barrier_sleepers);
         return Ok(());
     }
-    node.barrier_arrived.store(0, Ordering::Relaxed);
-    if cluster.shape.nodes > 1 {
-        let (count, who) = (cluster.shape.processors() as u32, cluster.processor_at(slot));
-        objects::call(cluster, slot, Event::Arrive { barrier: ALL, count, who, weight: each })?;
-    }
+    node.barrier_arrived.store(0, Ordering::SeqCst);
+    let count = cluster.shape.processors() as u32;
+    arrive_at_all(cluster, slot, count, each)?;
     node.barrier_round.fetch_add(1, Ordering::SeqCst);
     wait::wake(&node.barrier_round, &node.barrier_sleepers);
     Ok(())
 }
 
-/// Arrives for a whole process at one of the barriers of processes.
-pub fn arrive_process(cluster: &Cluster, slot: usize, barrier: u64) -> Result<(), Failure> {
+/// Arrives for a whole process at a collective allocation.
+pub fn arrive_together(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
     let count = (cluster.shape.nodes * cluster.shape.views) as u32;
     let who = cluster.processor_at(slot);
-    objects::call(cluster, slot, Event::Arrive { barrier, count, who, weight: 1 })?;
+    objects::call(cluster, slot, Event::Arrive { barrier: TOGETHER, count, who, weight: 1 })?;
     Ok(())
+}
+
+/// Arrives for a whole process at the end of an SPMD program.
+pub fn arrive_at_end(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
+    let node = cluster.mine().node();
+    node.ending.fetch_add(1, Ordering::SeqCst);
+    if node.barrier_arrived.load(Ordering::SeqCst) > 0 {
+        return Err(left());
+    }
+    // One more than there are processors, so that the end and the barrier of all never meet.
+    let is_first = cluster.me == NodeId(0) && cluster.my_view() == ViewId(0);
+    let weight = cluster.shape.threads as u32 + u32::from(is_first);
+    arrive_at_all(cluster, slot, cluster.shape.processors() as u32 + 1, weight)
+}
+
+fn arrive_at_all(cluster: &Cluster, slot: usize, count: u32, weight: u32) -> Result<(), Failure> {
+    let who = cluster.processor_at(slot);
+    let arrived = objects::call(cluster, slot, Event::Arrive { barrier: ALL, count, who, weight });
+    match arrived {
+        Ok(_) => Ok(()),
+        Err(failure) if failure.code == Code::BarrierCount => Err(left()),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn left() -> Failure {
+    Failure::new(Code::Left, "processors wait at fsp_barrier_all for others whose program has ended")
 }

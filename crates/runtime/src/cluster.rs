@@ -70,6 +70,15 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Gives to the network what was sent. Whoever leaves the engine does so first: nobody else may know of it.
+    pub fn flush_messages(&self) {
+        if let Reach::Messages(mesh) = &self.reach
+            && mesh.pending() > 0
+        {
+            mesh.flush();
+        }
+    }
+
     /// This node's memory.
     pub fn mine(&self) -> &Segment {
         self.at(self.me)

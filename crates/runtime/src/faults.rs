@@ -50,17 +50,18 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
 }
 
 fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
-    let (view, since) = (cluster.my_view(), cluster.mine().tick());
+    let view = cluster.my_view();
+    let since = cluster.mine().tick();
     let event = if writes { Event::WriteFault { view, since } } else { Event::ReadFault { view, since } };
     loop {
         let last = wait::last_event(cluster);
         match nest::present(cluster, unit, event, Rights::Grow) {
-            Outcome::Done | Outcome::Begun => return,
+            Outcome::Done | Outcome::Begun => return cluster.flush_messages(),
             Outcome::Wait => match &cluster.reach {
                 // The answer came inside the nest: look again.
                 Reach::Direct => {}
-                Reach::Messages(mesh) => {
-                    mesh.flush();
+                Reach::Messages(_) => {
+                    cluster.flush_messages();
                     wait::for_event(cluster, last);
                 }
             },

@@ -94,6 +94,12 @@ struct Entered {
     _signals: SignalsBlocked,
 }
 
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.cluster.flush_messages();
+    }
+}
+
 fn enter() -> Result<Entered> {
     let runtime = runtime()?;
     let cluster = runtime.cluster;
@@ -219,7 +225,7 @@ pub fn meet() -> Result<()> {
     let (cluster, slot) = (entered.cluster, entered.slot);
     if entered.runtime.model == Model::Spmd {
         consistency::release(cluster);
-        meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive_process(cluster, slot, barrier::TOGETHER))?;
+        meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive_together(cluster, slot))?;
         consistency::acquire(cluster);
     }
     Ok(())

@@ -112,11 +112,12 @@ pub fn end() {
         Model::Main => threads::stop_all(cluster),
         Model::Spmd => {
             threads::stop_own(cluster);
-            if let Err(failure) = barrier::arrive_process(cluster, slot, barrier::END) {
+            if let Err(failure) = barrier::arrive_at_end(cluster, slot) {
                 misuse::end_job(misuse::place(cluster), &failure);
             }
         }
     }
+    cluster.flush_messages();
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
     ENDED.store(true, Ordering::SeqCst);

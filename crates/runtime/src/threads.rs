@@ -63,6 +63,7 @@ pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u6
         if let Err(failure) = tell(cluster, slot_index, Event::Finished { who, result }) {
             crate::misuse::end_job(crate::misuse::place(cluster), &failure);
         }
+        cluster.flush_messages();
     }
 }
 

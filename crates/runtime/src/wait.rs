@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use finespun_sys::futex::{self, Backoff};
 use finespun_types::{Counter, NodeId, ViewId};
 
-use crate::cluster::{Cluster, Reach};
+use crate::cluster::Cluster;
 use crate::{meter, service};
 
 /// Waits until `word` is no longer `old`. `sleepers` counts who sleeps on it.
@@ -25,9 +25,7 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
         }
     }
     while word.load(Ordering::Acquire) == old {
-        if let Reach::Messages(mesh) = &cluster.reach {
-            mesh.flush();
-        }
+        cluster.flush_messages();
         sleepers.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         if word.load(Ordering::SeqCst) == old {

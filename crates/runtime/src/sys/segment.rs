@@ -38,6 +38,8 @@ pub struct Node {
     pub barrier_round: AtomicU32,
     /// Processors asleep on `barrier_round`.
     pub barrier_sleepers: AtomicU32,
+    /// Processes at the end of an SPMD program.
+    pub ending: AtomicU32,
     /// Guests given a slot so far.
     pub guests: AtomicU32,
     /// Processes of the node that started, and that ended their part.
