@@ -153,6 +153,19 @@ fn ctrl_c_on_a_terminal_reaches_every_process_once() {
 }
 
 #[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let world = World::new();
+    let script = "trap 'finalized; exit 0' USR1; started; echo up $$ $FINESPUN_NODE.$FINESPUN_VIEW; forever";
+    let mut job = world.start_without_hangup(&["-q"], script);
+    let program = job.pid_of("0.0");
+    let launcher = job.launcher();
+    job.kill(launcher, libc::SIGHUP);
+    job.kill(program, libc::SIGUSR1);
+    let done = job.wait();
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn a_terminal_gets_colour_unless_it_is_unwanted() {
     let world = World::new();
     let done = world.start_on_terminal(&["-n", "1"], GOOD).wait();

@@ -82,11 +82,17 @@ pub fn run(plan: Plan) -> Result<Outcome, Message> {
     })
 }
 
+/// What ends the job or tells of children; but a signal that the user has had ignored (nohup) stays ignored. That must
+/// be seen to here: a signal that is blocked, as for a signalfd, is delivered even when ignored.
 fn handled_signals() -> SigSet {
+    let ignored = machine::ignored_signals();
     let mut set = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
-        set.add(signal);
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        if ignored >> (signal as u32 - 1) & 1 == 0 {
+            set.add(signal);
+        }
     }
+    set.add(Signal::SIGCHLD);
     set
 }
 

@@ -1,4 +1,4 @@
-//! How much memory a job may plan with.
+//! What /proc and the control groups say: how much memory a job may plan with, and which signals are ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,17 @@ pub fn cgroup_bytes() -> Option<u64> {
 #[must_use]
 pub fn out_of_memory_kills() -> u64 {
     fs::read_to_string("/proc/vmstat").ok().and_then(|text| vmstat(&text, "oom_kill")).unwrap_or(0)
+}
+
+/// The signals this process ignores: signal `n` is bit `n - 1`.
+#[must_use]
+pub fn ignored_signals() -> u64 {
+    fs::read_to_string("/proc/self/status").ok().and_then(|text| signal_mask(&text, "SigIgn")).unwrap_or(0)
+}
+
+fn signal_mask(status: &str, name: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 fn vmstat(text: &str, name: &str) -> Option<u64> {
@@ -77,7 +88,7 @@ fn left_in(folder: &Path) -> Option<u64> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::{HUGE, cgroup_folders, default_heap_bytes, meminfo_bytes, vmstat};
+    use super::{HUGE, cgroup_folders, default_heap_bytes, meminfo_bytes, signal_mask, vmstat};
 
     #[test]
     fn meminfo_is_read_by_whole_names() {
@@ -90,6 +101,11 @@ mod tests {
     fn vmstat_is_read_by_whole_names() {
         assert_eq!(vmstat("oom_kill_x 1\noom_kill 2\nnr_free_pages 3\n", "oom_kill"), Some(2));
         assert_eq!(vmstat("nr_free_pages 3\n", "oom_kill"), None);
+    }
+
+    #[test]
+    fn signal_masks_are_hexadecimal() {
+        assert_eq!(signal_mask("SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n", "SigIgn"), Some(0x1001));
     }
 
     #[test]

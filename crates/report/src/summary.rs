@@ -54,7 +54,7 @@ fn header(stats: &RunStats) -> String {
     let threads = if run.threads > 1 { format!(" ({} x {} threads)", run.views, run.threads) } else { String::new() };
     format!(
         "finespun: {}: {} x {}{threads}, {} over {}, {}, {:.2} s",
-        shortened(&run.program, 40),
+        shortened(file_name(&run.program), 40),
         plural(run.nodes, "node"),
         plural(per_node, "processor"),
         run.protocol,
@@ -66,6 +66,12 @@ fn header(stats: &RunStats) -> String {
 
 fn plural(count: u32, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The command without the folders of its program.
+fn file_name(command: &str) -> &str {
+    let program = command.split(' ').next().unwrap_or(command);
+    program.rfind('/').map_or(command, |slash| &command[slash + 1..])
 }
 
 fn shortened(text: &str, most: usize) -> String {
@@ -224,7 +230,7 @@ mod tests {
     #[test]
     fn plain_text_is_as_agreed() {
         let expected = "\
-finespun: ./sor --size 2048: 2 nodes x 1 processor, csm-2l over shm, uffd, 1.25 s
+finespun: sor --size 2048: 2 nodes x 1 processor, csm-2l over shm, uffd, 1.25 s
     n0 [==================================rrrrrrrwwdbbbbbbbbbbss]  61 % compute
     n1 [==================================rrrrrrrwwdbbbbbbbbbbss]  61 % compute
        = compute 61 %  r read faults 12 %  w write faults and twins 3 %  d diffs and flush 2 %
@@ -279,7 +285,7 @@ finespun: ./sor --size 2048: 2 nodes x 1 processor, csm-2l over shm, uffd, 1.25 
         assert!(
             text.lines()
                 .next()
-                .is_some_and(|line| line.starts_with("finespun: ./app ?xxx") && line.contains("xxx...: 1 node"))
+                .is_some_and(|line| line.starts_with("finespun: app ?xxx") && line.contains("xxx...: 1 node"))
         );
     }
 

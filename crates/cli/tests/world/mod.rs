@@ -99,9 +99,19 @@ impl World {
         self.spawn_command(command, &[])
     }
 
+    /// As `nohup` does: with SIGHUP ignored.
+    pub fn start_without_hangup(&self, flags: &[&str], script: &str) -> Job {
+        let program = self.file("program", &format!("{PRELUDE}{script}\n"));
+        let mut command = Command::new("bash");
+        command.args(["-c", "trap '' HUP; exec \"$@\"", "bash", env!("CARGO_BIN_EXE_finespun"), "run"]);
+        command.args(flags).arg(program);
+        self.spawn_command(command, &[])
+    }
+
     fn spawn(&self, environment: &[(&str, &str)], args: &[&str]) -> Job {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_finespun"));
-        command.args(args);
+        // Whoever runs the tests may have had signals ignored (a shell does so for what it starts in the background).
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM,HUP,QUIT,PIPE", env!("CARGO_BIN_EXE_finespun")]).args(args);
         self.spawn_command(command, environment)
     }
 
