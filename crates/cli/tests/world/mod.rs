@@ -23,7 +23,8 @@ say() { printf '%s\n' "$1" >&"$FINESPUN_CONTROL"; }
 started() { say '{"started":{"faults":"uffd"}}'; }
 finalized() { say '"finalized"'; }
 failed() { say "{\"failed\":{\"message\":\"$1\",\"exit_code\":$2}}"; }
-forever() { while true; do read -r -t 1000 <> <(:); done; }
+# By turns, since a signal may come just before read sleeps, and its trap runs only after.
+forever() { exec {never}<> <(:); while true; do read -r -t 0.1 -u "$never"; done; }
 "#;
 
 pub struct World {
