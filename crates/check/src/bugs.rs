@@ -4,6 +4,11 @@
 use finespun_protocol::cashmere::{Action, Contents, Directory, Event, Mode, Msg, Time, Unit};
 use finespun_types::{NodeId, NodeSet};
 
+use crate::driver::{Form, Grain, ROW, Rules};
+use crate::explore::{ENDS, LISTS, RIGHTS, Violation, explore};
+use crate::processor::LOAD;
+use crate::worlds;
+
 /// One wrong thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bug {
@@ -133,4 +138,81 @@ fn bring_forward(actions: &mut [Action], is_it: impl Fn(&Action) -> bool) {
     if let Some(place) = actions.iter().position(is_it) {
         actions[..=place].rotate_right(1);
     }
+}
+
+/// A bug, where it is looked for, and the sentence that must break.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeded {
+    /// The bug.
+    pub bug: Bug,
+    /// The name of the world.
+    pub world: &'static str,
+    /// The form.
+    pub form: Form,
+    /// The grain.
+    pub grain: Grain,
+    /// The sentence.
+    pub sentence: &'static str,
+}
+
+impl Seeded {
+    /// Looks for the bug.
+    ///
+    /// # Errors
+    /// It was not found, or broke another sentence.
+    pub fn find(&self) -> Result<Violation, String> {
+        let world = worlds::named(self.world).ok_or_else(|| format!("no world {}", self.world))?;
+        let rules = Rules { bug: Some(self.bug), ..world.rules(self.form, self.grain)? };
+        let found = explore(&rules, STATES_MAX).violation;
+        let violation = found.ok_or_else(|| format!("{:?} is not caught in: {}", self.bug, self.world))?;
+        if violation.sentence == self.sentence {
+            return Ok(violation);
+        }
+        Err(format!("{:?} should break `{}`, but: {violation}", self.bug, self.sentence))
+    }
+}
+
+const STATES_MAX: usize = 1_000_000;
+
+const LOCK: &str = "a lock moves a word between two nodes";
+const THREE: &str = "two locks move the two words of a unit, three nodes, first touch";
+const SHARING: &str = "false sharing, two processors a node fault and release at once";
+const TWO_UNITS: &str = "false sharing and locks, two processors a node, two units";
+const BREAK: &str = "exclusive mode is broken while two processors write";
+const UPGRADE: &str = "upgrades race: readers of one unit become writers";
+const LEFT_ALONE: &str = "a sharer that misses flushes is left alone and wants to upgrade";
+const NESTED: &str = "an acquire while dirty, beside a writer of the same node";
+const BARRIERS: &str = "producer and consumers over barriers, three nodes, the home is another";
+const THREADS: &str = "a view of two threads: one releases while the other stores";
+const TWO_VIEWS_OF_THREADS: &str = "two views of two threads on one node release and store";
+
+/// Every bug, and what catches it.
+#[rustfmt::skip]
+pub const SEEDED: &[Seeded] = &[
+    seeded(Bug::NoTwin,                    SHARING,   Form::Dms,  Grain::Event,  LOAD),
+    seeded(Bug::NoticeBeforeFlush,         LOCK,      Form::None, Grain::Event,  LOAD),
+    seeded(Bug::NoTwoWayDiff,              NESTED,    Form::None, Grain::Event,  LOAD),
+    seeded(Bug::UpgradeOfStaleCopy,        LEFT_ALONE, Form::Dms, Grain::Event,  LOAD),
+    seeded(Bug::UpgradeAmongSharers,       UPGRADE,   Form::Dms,  Grain::Event,  "an exclusive copy is the only one: no other node maps the unit"),
+    seeded(Bug::UpdatedAtArrival,          THREE,     Form::None, Grain::Event,  LOAD),
+    seeded(Bug::NoticeWithoutTime,         LOCK,      Form::Dms,  Grain::Event,  LOAD),
+    seeded(Bug::FlushDuringFetch,          TWO_UNITS, Form::None, Grain::Event,  ROW),
+    seeded(Bug::TwinBeforeDirtyList,       BREAK,     Form::Dms,  Grain::Action, LOAD),
+    seeded(Bug::NoLongerExclusiveLost,     BREAK,     Form::Dms,  Grain::Event,  LISTS),
+    seeded(Bug::RightBeforeTwin,           THREADS,   Form::Dms,  Grain::Action, LOAD),
+    seeded(Bug::NoticeNotListed,           LOCK,      Form::Dms,  Grain::Event,  LISTS),
+    seeded(Bug::TwinNotRefreshed,          SHARING,   Form::Dms,  Grain::Event,  LOAD),
+    seeded(Bug::TwinRefreshedBySecondRead, SHARING,   Form::Dms,  Grain::Action, LOAD),
+    seeded(Bug::FlushKeepsRight,           LOCK,      Form::Dms,  Grain::Event,  RIGHTS),
+    seeded(Bug::LeaveLost,                 LOCK,      Form::Dms,  Grain::Event,  "the sharing set holds no node without a copy"),
+    seeded(Bug::UnorderedChannels,         THREE,     Form::None, Grain::Event,  ROW),
+    seeded(Bug::ReleaseTooEarly,           LOCK,      Form::None, Grain::Event,  LOAD),
+    seeded(Bug::AcquireWithoutNotices,     LOCK,      Form::Dms,  Grain::Event,  LOAD),
+    seeded(Bug::SkipWithThreads,           TWO_VIEWS_OF_THREADS, Form::Dms, Grain::Event, LOAD),
+    seeded(Bug::NoWake,                    LOCK,      Form::None, Grain::Event,  ENDS),
+    seeded(Bug::AckUnderLock,              BARRIERS,  Form::Dms,  Grain::Action, ENDS),
+];
+
+const fn seeded(bug: Bug, world: &'static str, form: Form, grain: Grain, sentence: &'static str) -> Seeded {
+    Seeded { bug, world, form, grain, sentence }
 }

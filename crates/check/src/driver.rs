@@ -10,6 +10,7 @@ use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
 
 use crate::bugs::Bug;
 use crate::program::{Program, WORDS};
+use crate::show;
 use crate::world::{Copy, Envelope, Frame, Payload, View, World};
 
 /// How `Send` is done.
@@ -145,7 +146,13 @@ impl<'a> Run<'a> {
             | Event::Invalidate { .. } => node,
         };
         let step = self.answered(answer)?;
-        self.log(|| format!("{node:?} u{unit} {before:?} --{event:?}--> {after:?} {:?}", step.actions.as_slice()));
+        self.log(|| {
+            format!(
+                "{node:?} u{unit} {before:?} --{}--> {after:?} {}",
+                show::event(event),
+                show::actions(step.actions.as_slice())
+            )
+        });
         self.begin(task, node, unit, from, payload, Some(event), &step);
         Ok(step)
     }
@@ -165,7 +172,9 @@ impl<'a> Run<'a> {
         match msg {
             Msg::AskHome => {
                 let step = self.world.homes[at].on_ask(from);
-                self.log(|| format!("{to:?} u{unit} manager --{msg:?}({from:?})--> {:?}", step.actions.as_slice()));
+                self.log(|| {
+                    format!("{to:?} u{unit} manager --{msg:?}({from:?})--> {}", show::actions(step.actions.as_slice()))
+                });
                 self.begin(task, to, unit, from, payload, None, &step);
             }
             Msg::Fetch { .. } | Msg::Upgrade | Msg::Flush | Msg::Leave | Msg::BreakReply => {
@@ -179,11 +188,8 @@ impl<'a> Run<'a> {
                 let step = self.answered(answer)?;
                 self.log(|| {
                     let sharers = after.sharers;
-                    let actions = step.actions.as_slice();
-                    format!(
-                        "{to:?} u{unit} home {before:?} --{msg:?}({from:?})--> {:?} {sharers:?} {actions:?}",
-                        after.phase
-                    )
+                    let (message, actions) = (show::message(from, msg), show::actions(step.actions.as_slice()));
+                    format!("{to:?} u{unit} home {before:?} --{message}--> {:?} {sharers:?} {actions}", after.phase)
                 });
                 self.begin(task, to, unit, from, payload, None, &step);
             }

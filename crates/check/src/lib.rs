@@ -13,5 +13,6 @@ pub mod explore;
 pub mod processor;
 pub mod program;
 pub mod random;
+mod show;
 pub mod world;
 pub mod worlds;

@@ -7,6 +7,7 @@ use finespun_types::{Access, NodeId, ViewId};
 use crate::bugs::Bug;
 use crate::driver::{Broken, Form, Run};
 use crate::program::{Op, Shape, Word};
+use crate::show;
 use crate::world::{Doing, Envelope, Payload};
 
 /// A load saw something else.
@@ -132,7 +133,7 @@ impl Run<'_> {
             .last()
             .and_then(|frame| Some((frame.node, frame.unit, *frame.actions.last()?)));
         if let Some((node, unit, action)) = next {
-            self.log(|| format!("{node:?} u{unit}   {action:?}"));
+            self.log(|| format!("{node:?} u{unit}   {}", show::action(&action)));
         }
     }
 
