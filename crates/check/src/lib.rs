@@ -10,6 +10,7 @@
 pub mod bugs;
 pub mod driver;
 pub mod explore;
+pub mod litmus;
 pub mod processor;
 pub mod program;
 pub mod random;

@@ -174,6 +174,13 @@ impl Program {
         self.registers.iter().map(value_of).collect()
     }
 
+    /// An outcome as the file would list it.
+    #[must_use]
+    pub fn outcome_text(&self, outcome: &[u8]) -> String {
+        let values = self.registers.iter().zip(outcome).map(|(register, value)| format!("{register}={value}"));
+        values.collect::<Vec<_>>().join(" ")
+    }
+
     /// Reads operations up to `|`, `}` or the end; returns what is left, from there.
     fn block<'a>(&mut self, mut text: &'a str, ops: &mut Vec<Op>) -> Result<&'a str, String> {
         loop {

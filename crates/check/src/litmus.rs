@@ -1,0 +1,85 @@
+//! Litmus tests: short programs, and which outcomes the consistency model allows. Every interleaving is run, in both
+//! forms and both grains; the outcomes that were reached must be those listed, all of them and no other.
+
+use std::collections::BTreeSet;
+
+use crate::driver::{Broken, Rules};
+use crate::explore::{Violation, explore};
+use crate::program::Program;
+use crate::worlds::WAYS;
+
+/// One test.
+#[derive(Clone, Copy, Debug)]
+pub struct Litmus {
+    /// Its file, without ending.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// Some outcome is not listed, or some listed one cannot be reached.
+pub const OUTCOMES: &str = "the outcomes of a litmus test are those that the consistency model allows";
+
+const STATES_MAX: usize = 1_000_000;
+
+macro_rules! litmus {
+    ($($name:literal,)*) => {
+        /// The tests of `tests/litmus/`.
+        pub const LITMUS: &[Litmus] =
+            &[$(Litmus { name: $name, text: include_str!(concat!("../../../tests/litmus/", $name, ".txt")) },)*];
+    };
+}
+
+litmus! {
+    "a_chain_of_flags",
+    "coherence_of_one_word",
+    "false_sharing",
+    "false_sharing_inside_a_node",
+    "increments_under_a_lock",
+    "independent_reads_of_independent_writes",
+    "load_buffering_by_locks",
+    "message_passing_by_barrier",
+    "message_passing_by_flag",
+    "message_passing_by_lock",
+    "racy_inside_a_node",
+    "racy_message_passing",
+    "racy_store_buffering",
+    "store_buffering_by_locks",
+    "two_words_two_writers",
+    "write_to_read_causality",
+}
+
+impl Litmus {
+    /// Runs every interleaving; tells how many states there were.
+    ///
+    /// # Errors
+    /// The first violation, or the outcomes that should not be, or are missing.
+    pub fn run(&self) -> Result<usize, Violation> {
+        let mut reached = BTreeSet::new();
+        let mut states = 0;
+        let program = Program::parse(self.text).map_err(|why| self.wrong(why))?;
+        for (form, grain) in WAYS {
+            let rules = Rules { program: program.clone(), form, grain, bug: None };
+            let report = explore(&rules, STATES_MAX);
+            if let Some(violation) = report.violation {
+                return Err(violation);
+            }
+            states += report.states;
+            reached.extend(report.outcomes);
+        }
+        if reached == program.allowed {
+            return Ok(states);
+        }
+        let told = |outcomes: &mut dyn Iterator<Item = &Vec<u8>>| {
+            outcomes.map(|outcome| program.outcome_text(outcome)).collect::<Vec<_>>().join(", ")
+        };
+        let surplus = told(&mut reached.difference(&program.allowed));
+        let missing = told(&mut program.allowed.difference(&reached));
+        Err(self.wrong(format!("reached and not allowed: {surplus}; allowed and not reached: {missing}")))
+    }
+
+    fn wrong(&self, why: String) -> Violation {
+        let Broken { sentence, detail } = Broken::new(OUTCOMES, format!("{}: {why}", self.name));
+        Violation { sentence, detail, trace: Vec::new(), seed: None, steps: 0 }
+    }
+}
