@@ -66,6 +66,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         heap_bytes: options.heap.unwrap_or_else(machine::default_heap_bytes),
         memory: Vec::new(),
         protocol: options.protocol.clone(),
+        layout: finespun_runtime::segment::layout(),
     })
 }
 

@@ -80,6 +80,8 @@ pub struct Job {
     pub memory: Vec<NodeMemory>,
     /// The name of the protocol: `csm-2l`.
     pub protocol: String,
+    /// What the launcher's runtime lays out in memory and sends, as one number: a process built with another is refused.
+    pub layout: u64,
 }
 
 impl Job {

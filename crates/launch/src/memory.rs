@@ -108,6 +108,7 @@ mod tests {
             heap_bytes: 1 << 36,
             memory: Vec::new(),
             protocol: "csm-2l".into(),
+            layout: 0,
         };
         let memory = Memory::create(&job, 0).expect("memory");
         assert_eq!(read(&memory, &job).expect("counters").processors, [Counters::ZERO; 6]);

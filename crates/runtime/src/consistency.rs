@@ -10,7 +10,7 @@ use finespun_types::{Access, Bucket, UnitId};
 use crate::cluster::Cluster;
 use crate::nest::Rights;
 use crate::sys::segment::View;
-use crate::{meter, misuse, nest, wait};
+use crate::{meter, misuse, nest, service, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
@@ -52,6 +52,7 @@ fn flush_some(cluster: &Cluster, view: &View, units: &mut [u32], event: Event, r
     let mut kept = 0;
     for index in 0..units.len() {
         let unit = units[index];
+        service::await_room(cluster);
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
         let outcome = if begun { nest::present(cluster, UnitId(unit), event, rights) } else { Outcome::Wait };

@@ -32,6 +32,20 @@ impl Failure {
 /// The stream to the node's service process; none when the process is the whole job.
 static CONTROL: OnceLock<OwnedFd> = OnceLock::new();
 
+/// Who this process is, from the moment it knows.
+static JOINED_AS: OnceLock<Place> = OnceLock::new();
+
+/// The process joins as this.
+pub fn join_as(place: Place) {
+    // A second call is a second start, which is refused before it gets here.
+    let _ = JOINED_AS.set(place);
+}
+
+/// Who the process is, before its runtime runs and after.
+pub fn joined_as() -> Place {
+    JOINED_AS.get().copied().unwrap_or(Place::Launcher)
+}
+
 /// Where reports go from now on.
 pub fn report_to(control: OwnedFd) {
     // A second call is a second start, which is refused before it gets here.

@@ -43,13 +43,13 @@ pub fn is_running() -> bool {
 
 /// Ends the job with an error of the program.
 pub fn fail(failure: &Failure) -> ! {
-    let place = runtime().map_or(finespun_errors::Place::Launcher, |runtime| misuse::place(runtime.cluster));
+    let place = runtime().map_or_else(|_| misuse::joined_as(), |runtime| misuse::place(runtime.cluster));
     misuse::end_job(place, failure)
 }
 
 /// Ends the job because the program says so.
 pub fn abort(code: i32, why: &str) -> ! {
-    let place = runtime().map_or(finespun_errors::Place::Launcher, |runtime| misuse::place(runtime.cluster));
+    let place = runtime().map_or_else(|_| misuse::joined_as(), |runtime| misuse::place(runtime.cluster));
     misuse::end_job_with(place, &Failure::new(Code::Aborted, why), code.clamp(1, 255))
 }
 

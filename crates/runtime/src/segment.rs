@@ -36,6 +36,12 @@ pub struct PhaseTold {
     pub count: u64,
 }
 
+/// The layout of a node's memory and of the messages, as one number: the sizes of what stands there, and the version.
+#[must_use]
+pub fn layout() -> u64 {
+    crate::sys::shape::fingerprint()
+}
+
 /// What a node's memory tells after a run, or during one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {

@@ -14,7 +14,7 @@ use finespun_types::NodeId;
 use crate::cluster::{Cluster, Reach};
 use crate::sys::descriptors;
 use crate::wire::{self, Packet, Request};
-use crate::{memory, meter, misuse, nest, objects, threads};
+use crate::{memory, meter, misuse, nest, objects, start, threads};
 
 /// Handles what has arrived, if nodes send messages at all.
 pub fn poll(cluster: &Cluster) {
@@ -26,6 +26,18 @@ pub fn poll(cluster: &Cluster) {
         meter::served(cluster, ticks().wrapping_sub(began));
     } else if mesh.pending() > 0 {
         mesh.flush();
+    }
+}
+
+/// Bytes queued for other nodes beyond which nobody begins anything new. What is left of the queues is for answers.
+const QUEUED_MAX: usize = 4 << 20;
+
+/// Waits while much is queued for other nodes, serving what arrives: others may wait likewise for us.
+pub fn await_room(cluster: &Cluster) {
+    let Reach::Messages(mesh) = &cluster.reach else { return };
+    while mesh.pending() > QUEUED_MAX {
+        poll(cluster);
+        std::thread::yield_now();
     }
 }
 
@@ -87,6 +99,7 @@ fn serve_request(cluster: &Cluster, request: Request) {
         Request::Object { who, event } => objects::serve(cluster, who, event),
         Request::Thread { who, event } => threads::serve(cluster, who, event),
         Request::Start { who, function, argument } => threads::start_here(cluster, who, function, argument),
+        Request::Build { who, build } => objects::answer(cluster, who, Ok((start::remember_build(cluster, build), 0))),
         Request::Stop => threads::stop_here(cluster),
         Request::Heap { who, call, arguments } => memory::serve(cluster, who, call, arguments),
     }

@@ -13,9 +13,10 @@ use finespun_types::{NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
 
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
-use crate::sys::shape::Shape;
+use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
-use crate::{barrier, consistency, faults, meter, threads};
+use crate::wire::Request;
+use crate::{barrier, consistency, faults, meter, objects, threads};
 
 /// What runs where [`start`] is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,16 +138,25 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     };
     let program = Program::of_this_process().map_err(machine("the program's build could not be read"))?;
     let inherited = Inherited::read()?;
+    if inherited.job.layout != fingerprint() {
+        let what = format!(
+            "the program's libfinespun ({}) and the `finespun` that started it are different builds",
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(Failure { code: Code::Builds, what });
+    }
     let (me, view) = (inherited.node, inherited.view);
+    let first = (u32::from(me.0) * inherited.job.views + u32::from(view.0)) * inherited.job.threads;
+    if let Some(control) = inherited.control {
+        misuse::report_to(control);
+    }
+    misuse::join_as(Place::Processor { node: u32::from(me.0), processor: first });
     let base = space_base()?;
     let faults = faults_wanted(inherited.job.faults)?;
     let calibration = Calibration::measure(200_000);
     let spin_ticks = calibration.ticks(spin_ns(&inherited.job));
     let mut cluster = Cluster::join(inherited.job, me, inherited.sockets, descriptors::borrow, spin_ticks)
         .map_err(machine("the node's memory could not be mapped"))?;
-    if let Some(control) = inherited.control {
-        misuse::report_to(control);
-    }
     let frames = descriptors::borrow(cluster.job.memory[usize::from(me.0)].frames);
     let mapping = View::new(frames, base, cluster.shape.pages * UNIT_BYTES, faults)
         .map_err(machine("the shared space could not be mapped"))?;
@@ -154,7 +164,6 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     cluster.view = Some((view, mapping));
     let cluster: &'static Cluster = Box::leak(Box::new(cluster));
     let node = cluster.mine().node();
-    check_build(cluster, &program)?;
     node.ticks_per_ms.store((calibration.ticks_per_ns * 1e6) as u64, Ordering::Relaxed);
     let _ = node.started_ns.compare_exchange(0, clock::now_ns(), Ordering::Relaxed, Ordering::Relaxed);
     if cluster.shape.threads > 1 {
@@ -163,6 +172,7 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     let first = usize::from(view.0) * cluster.shape.threads;
     meter::become_slot(first);
     cluster.slot(first).started_ticks.store(clock::ticks(), Ordering::Relaxed);
+    check_build(cluster, first, &program)?;
     faults::install(cluster).map_err(machine("the fault handler could not be installed"))?;
     own_process::on_fork(forked).map_err(machine("pthread_atfork"))?;
     node.started.fetch_add(1, Ordering::SeqCst);
@@ -175,21 +185,30 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     Ok(RUNTIME.get_or_init(|| Runtime { cluster, model, program }))
 }
 
-/// All processes of a node must run one build; nodes compare theirs when they are wired, or here where memory is mapped.
-fn check_build(cluster: &Cluster, program: &Program) -> Result<(), Failure> {
-    let mine = build_hash(&program.build_id);
-    let keeper = if cluster.reaches(NodeId(0)) { NodeId(0) } else { cluster.me };
-    let theirs = &cluster.at(keeper).node().build;
-    match theirs.compare_exchange(0, mine, Ordering::SeqCst, Ordering::SeqCst) {
-        Ok(_) => Ok(()),
-        Err(build) if build == mine => Ok(()),
-        Err(_) => Err(Failure::new(
-            Code::Builds,
-            format!(
-                "node {} runs another build of the program than node {} (build {})",
-                cluster.me.0, keeper.0, program.build_id
-            ),
-        )),
+/// All processes of a job must run one build: node 0 remembers that of the first to come.
+fn check_build(cluster: &Cluster, slot: usize, program: &Program) -> Result<(), Failure> {
+    let build = build_hash(&program.build_id);
+    let keeper = NodeId(0);
+    let first = if cluster.reaches(keeper) {
+        remember_build(cluster, build)
+    } else {
+        let request = Request::Build { who: cluster.processor_at(slot), build };
+        objects::ask(cluster, cluster.slot(slot), keeper, request)?.0
+    };
+    if first == build {
+        return Ok(());
+    }
+    let what =
+        format!("node {} runs another build of the program than node 0 (build {})", cluster.me.0, program.build_id);
+    Err(Failure { code: Code::Builds, what })
+}
+
+/// The build of the first process of the job that came, at node 0.
+pub fn remember_build(cluster: &Cluster, build: u64) -> u64 {
+    let first = &cluster.at(NodeId(0)).node().build;
+    match first.compare_exchange(0, build, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => build,
+        Err(first) => first,
     }
 }
 
@@ -251,13 +270,32 @@ impl Inherited {
             Ok(list) => list.split(',').map(|fd| fd.parse().ok().and_then(descriptors::own)).collect(),
             Err(_) => Vec::new(),
         };
-        Ok(Self {
+        let inherited = Self {
             job: parsed,
             node: NodeId(number(job::ENV_NODE)?.unwrap_or(0) as u8),
             view: ViewId(number(job::ENV_VIEW)?.unwrap_or(0) as u8),
             sockets,
             control: number(job::ENV_CONTROL)?.and_then(descriptors::own),
-        })
+        };
+        inherited.keep_from_children(fd);
+        Ok(inherited)
+    }
+
+    /// What the program executes is no part of the job: it gets neither the descriptors nor the variables.
+    fn keep_from_children(&self, job_fd: i32) {
+        let of_nodes = self.job.memory.iter().flat_map(|memory| [memory.frames, memory.segment]);
+        let own = self.sockets.iter().flatten().chain(&self.control).map(AsRawFd::as_raw_fd);
+        for fd in of_nodes.chain(own).chain([job_fd]) {
+            // With messages, other nodes' memory is not open here.
+            let _ = descriptors::close_on_exec(fd);
+        }
+        descriptors::forget_variables(&[
+            job::ENV_JOB,
+            job::ENV_NODE,
+            job::ENV_VIEW,
+            job::ENV_SOCKETS,
+            job::ENV_CONTROL,
+        ]);
     }
 
     /// Without a launcher: one node, one processor.
@@ -272,6 +310,7 @@ impl Inherited {
             heap_bytes: memory_available() & !((2 << 20) - 1),
             memory: Vec::new(),
             protocol: "csm-2l".to_owned(),
+            layout: fingerprint(),
         };
         let shape = Shape::of(&job);
         let create = |name, bytes| finespun_sys::memory::create(name, bytes).map_err(machine);

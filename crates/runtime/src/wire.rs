@@ -59,6 +59,13 @@ pub enum Request {
     },
     /// The receiver's serving processors are to end.
     Stop,
+    /// A process of this build joins; node 0 answers with the build of the first that came.
+    Build {
+        /// Who asks.
+        who: ProcessorId,
+        /// A hash of the program's build.
+        build: u64,
+    },
     /// A call of the heap, at node 0, answered by [`Reply`].
     Heap {
         /// Who asks.
@@ -123,6 +130,7 @@ const START: u8 = 4;
 const STOP: u8 = 5;
 const HEAP: u8 = 6;
 const REPLY: u8 = 7;
+const BUILD: u8 = 8;
 const WITH_PAGE: u16 = 1;
 const WITH_DIFF: u16 = 2;
 
@@ -247,6 +255,7 @@ fn request_words(request: Request) -> Words {
         Request::Start { who, function, argument } => {
             Words { kind: START, target: who.0, a: function, b: argument, ..Words::default() }
         }
+        Request::Build { who, build } => Words { kind: BUILD, target: who.0, a: build, ..Words::default() },
         Request::Stop => Words { kind: STOP, ..Words::default() },
         Request::Heap { who, call, arguments: [a, b, c] } => {
             Words { kind: HEAP, detail: call, target: who.0, a, b, c, ..Words::default() }
@@ -330,6 +339,7 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
         OBJECT => Packet::Request(Request::Object { who, event: object_event(words)? }),
         THREAD => Packet::Request(Request::Thread { who, event: thread_event(words)? }),
         START => Packet::Request(Request::Start { who, function: words.a, argument: words.b }),
+        BUILD => Packet::Request(Request::Build { who, build: words.a }),
         STOP => Packet::Request(Request::Stop),
         HEAP => Packet::Request(Request::Heap { who, call: words.detail, arguments: [words.a, words.b, words.c] }),
         REPLY => {
@@ -382,6 +392,7 @@ mod tests {
             there_and_back(Request::Thread { who, event });
         }
         there_and_back(Request::Start { who, function: 1, argument: 2 });
+        there_and_back(Request::Build { who, build: u64::MAX });
         there_and_back(Request::Stop);
         there_and_back(Request::Heap { who, call: 3, arguments: [1, 2, 3] });
     }

@@ -23,6 +23,19 @@ pub fn own(fd: RawFd) -> Option<OwnedFd> {
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Keeps a descriptor from programs that this one executes.
+pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
+    finespun_sys::memory::set_inheritable(borrow(fd), false)
+}
+
+/// Keeps variables from programs that this one executes.
+pub fn forget_variables(names: &[&str]) {
+    for name in names {
+        // SAFETY: called from fsp_init, which by its contract comes first in main, before other threads exist.
+        unsafe { std::env::remove_var(name) };
+    }
+}
+
 /// The whole of an inherited file, from its start, whoever else reads it meanwhile.
 pub fn read_all(fd: RawFd) -> io::Result<Vec<u8>> {
     let mut file = File::open(format!("/proc/self/fd/{fd}"))?;

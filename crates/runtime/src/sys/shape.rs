@@ -12,7 +12,7 @@ use finespun_heap::Layout;
 use finespun_job::{Job, Transport};
 use finespun_protocol::cashmere::{Directory, Homes};
 use finespun_transport::Mesh;
-use finespun_types::UNIT_BYTES;
+use finespun_types::{Counters, UNIT_BYTES};
 
 use super::segment::{Node, Slot, Stripe, UnitSlot, View};
 
@@ -87,6 +87,44 @@ pub struct Shape {
     pub twin: Region,
     /// Bytes of the whole segment.
     pub bytes: usize,
+}
+
+/// One number for all that processes of a job must agree on.
+#[must_use]
+pub const fn fingerprint() -> u64 {
+    let sizes = [
+        size_of::<Node>(),
+        size_of::<View>(),
+        size_of::<Slot>(),
+        size_of::<Stripe>(),
+        size_of::<UnitSlot>(),
+        size_of::<Directory>(),
+        size_of::<finespun_sync::Entry>(),
+        size_of::<finespun_heap::Header>(),
+        size_of::<Counters>(),
+        Mesh::bytes(2),
+        GUESTS,
+        STRIPES,
+        STRIPE_BUCKETS,
+        STRIPE_ENTRIES,
+    ];
+    let mut hash = fnv(0xcbf2_9ce4_8422_2325, env!("CARGO_PKG_VERSION").len() as u64);
+    let mut index = 0;
+    while index < sizes.len() {
+        hash = fnv(hash, sizes[index] as u64);
+        index += 1;
+    }
+    let version = env!("CARGO_PKG_VERSION").as_bytes();
+    index = 0;
+    while index < version.len() {
+        hash = fnv(hash, version[index] as u64);
+        index += 1;
+    }
+    hash
+}
+
+const fn fnv(hash: u64, word: u64) -> u64 {
+    (hash ^ word).wrapping_mul(0x100_0000_01b3)
 }
 
 /// Lays one table after the other.
