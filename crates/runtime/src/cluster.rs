@@ -137,6 +137,7 @@ impl Cluster {
     /// A slot for one more thread that the program made itself; `None` when all are taken.
     pub fn guest_slot(&self) -> Option<usize> {
         let guest = self.mine().node().guests.fetch_add(1, Ordering::Relaxed) as usize;
-        (guest < GUESTS).then(|| self.shape.processors_per_node() + guest)
+        // The last one is the service process's.
+        (guest < GUESTS - 1).then(|| self.shape.processors_per_node() + guest)
     }
 }

@@ -25,9 +25,13 @@ pub fn slot_index() -> Option<usize> {
     SLOT.get()
 }
 
-/// The slot to count into: a thread without one counts for its view's first processor.
+/// The slot to count into: a thread without one counts for its view's first processor, and the service process into the
+/// last slot, which no thread of a program gets.
 pub fn slot(cluster: &Cluster) -> &Slot {
-    let first = cluster.view.as_ref().map_or(0, |(view, _)| usize::from(view.0) * cluster.shape.threads);
+    let first = match &cluster.view {
+        Some((view, _)) => usize::from(view.0) * cluster.shape.threads,
+        None => cluster.mine().slots() - 1,
+    };
     cluster.slot(SLOT.get().unwrap_or(first))
 }
 

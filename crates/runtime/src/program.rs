@@ -115,7 +115,7 @@ fn enter() -> Result<Entered> {
 fn adopt(cluster: &Cluster) -> Result<usize> {
     several_threads_now(cluster);
     let Some(slot) = cluster.guest_slot() else {
-        let what = "more threads of the program's own call the library than a node has room for (32)";
+        let what = "more threads of the program's own call the library than a node has room for (31)";
         return Err(Failure::new(Code::Argument, what));
     };
     meter::become_slot(slot);

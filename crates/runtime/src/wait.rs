@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use finespun_sys::futex::{self, Backoff};
+use finespun_sys::process::with_signals_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
@@ -30,7 +31,8 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
         fence(Ordering::SeqCst);
         if word.load(Ordering::SeqCst) == old {
             meter::count(cluster, Counter::Sleeps, 1);
-            futex::wait(word, old, None);
+            // No lock of a segment is held here: what a signal handler of the program touches can be served.
+            with_signals_let_in(|| futex::wait(word, old, None));
         }
         sleepers.fetch_sub(1, Ordering::SeqCst);
     }

@@ -30,6 +30,8 @@ pub fn cpus() -> io::Result<usize> {
 #[derive(Debug)]
 pub struct SignalsBlocked {
     before: libc::sigset_t,
+    /// The first of this thread, whose `before` is the program's own mask.
+    is_outermost: bool,
     /// The mask belongs to the thread: not Send.
     _thread: std::marker::PhantomData<*const ()>,
 }
@@ -45,8 +47,33 @@ impl SignalsBlocked {
             libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
             before.assume_init()
         };
-        Self { before, _thread: std::marker::PhantomData }
+        let is_outermost = OF_PROGRAM.get().is_none();
+        if is_outermost {
+            OF_PROGRAM.set(Some(before));
+        }
+        Self { before, is_outermost, _thread: std::marker::PhantomData }
     }
+}
+
+thread_local! {
+    /// The program's own mask while a [`SignalsBlocked`] of this thread lives.
+    static OF_PROGRAM: std::cell::Cell<Option<libc::sigset_t>> = const { std::cell::Cell::new(None) };
+}
+
+/// Sleeps, or does whatever else is safe to interrupt, with the mask that the program had before [`SignalsBlocked`]: a
+/// thread that waits for long must end at once when it is told to. Without one it just runs `body`.
+pub fn with_signals_let_in<R>(body: impl FnOnce() -> R) -> R {
+    let Some(program) = OF_PROGRAM.get() else { return body() };
+    // SAFETY: `program` is a mask that the kernel gave us; null asks for nothing back.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const program, std::ptr::null_mut()) };
+    let result = body();
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: `all` is valid to write to, and then a set.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+    }
+    result
 }
 
 impl Default for SignalsBlocked {
@@ -57,6 +84,9 @@ impl Default for SignalsBlocked {
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
+        if self.is_outermost {
+            OF_PROGRAM.set(None);
+        }
         // SAFETY: `before` is the mask that `new` got from the kernel.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
