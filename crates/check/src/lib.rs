@@ -15,5 +15,9 @@ pub mod processor;
 pub mod program;
 pub mod random;
 mod show;
+mod summary;
 pub mod world;
 pub mod worlds;
+
+pub use explore::Violation;
+pub use summary::{Options, Summary, check_csm_2l};

@@ -1,0 +1,155 @@
+//! `finespun check csm-2l`: everything, with a line for each thing covered.
+
+use std::time::Instant;
+
+use crate::bugs::SEEDED;
+use crate::driver::{Broken, Form, Grain};
+use crate::explore::{Violation, explore};
+use crate::litmus::LITMUS;
+use crate::program::Shape;
+use crate::random;
+use crate::worlds::{WAYS, WORLDS, World};
+
+/// How much to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The worlds to explore completely.
+    pub worlds: &'static [World],
+    /// Random runs of each shape, form and grain.
+    pub random_runs: u64,
+    /// The first seed of the random runs; each next run has the next one.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { worlds: WORLDS, random_runs: 500, seed: 1 }
+    }
+}
+
+/// What was covered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Worlds explored completely, each form and grain counted.
+    pub worlds: usize,
+    /// Their states.
+    pub states: usize,
+    /// The steps between them.
+    pub transitions: usize,
+    /// Litmus tests.
+    pub litmus: usize,
+    /// Random runs.
+    pub random_runs: u64,
+    /// Their steps.
+    pub random_steps: usize,
+    /// Seeded bugs, all caught.
+    pub bugs: usize,
+}
+
+/// A seeded bug must break its sentence.
+pub const CAUGHT: &str = "every seeded bug is caught by the sentence that names it";
+/// The counts of states are pinned.
+pub const COUNTED: &str = "a world has as many states as it had when it was last looked at";
+
+const STATES_MAX: usize = 5_000_000;
+
+/// The shapes of the random runs.
+const SHAPES: [Shape; 4] = [
+    Shape { nodes: 4, views: 3, threads: 1, units: 4 },
+    Shape { nodes: 8, views: 1, threads: 1, units: 2 },
+    Shape { nodes: 2, views: 2, threads: 1, units: 2 },
+    Shape { nodes: 3, views: 1, threads: 2, units: 2 },
+];
+
+/// Checks `csm-2l` and says what was covered, line by line.
+///
+/// # Errors
+/// The first sentence that does not hold, with the run that leads to it.
+pub fn check_csm_2l(options: Options, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
+    let mut summary = Summary::default();
+    say("every interleaving (nodes x views x units):");
+    explore_worlds(options.worlds, &mut summary, say)?;
+    say("litmus tests, both forms, every interleaving:");
+    for litmus in LITMUS {
+        let states = litmus.run()?;
+        say(&format!("  {:<44} {states:>8} states", litmus.name));
+        summary.litmus += 1;
+    }
+    say(&format!("random runs from seed {}:", options.seed));
+    run_randomly(options, &mut summary, say)?;
+    say("seeded bugs:");
+    for seeded in SEEDED {
+        let caught = seeded.find().map_err(|why| told(Broken::new(CAUGHT, why)))?;
+        let bug = format!("{:?}", seeded.bug);
+        say(&format!("  {bug:<26} caught after {:>2} steps: {}", caught.steps, caught.sentence));
+        summary.bugs += 1;
+    }
+    say(&format!(
+        "covered: {} worlds, {} states, {} transitions, {} litmus tests, {} random runs of {} steps; {} of {} bugs caught",
+        summary.worlds,
+        summary.states,
+        summary.transitions,
+        summary.litmus,
+        summary.random_runs,
+        summary.random_steps,
+        summary.bugs,
+        SEEDED.len(),
+    ));
+    Ok(summary)
+}
+
+fn explore_worlds(worlds: &[World], summary: &mut Summary, say: &mut dyn FnMut(&str)) -> Result<(), Violation> {
+    for world in worlds {
+        say(&format!("  {}", world.name));
+        for ((form, grain), pinned) in WAYS.into_iter().zip(world.states) {
+            let rules = world.rules(form, grain).map_err(|why| told(Broken::new(COUNTED, why)))?;
+            let clock = Instant::now();
+            let report = explore(&rules, STATES_MAX);
+            if let Some(violation) = report.violation {
+                return Err(violation);
+            }
+            let (states, transitions, seconds) = (report.states, report.transitions, clock.elapsed().as_secs_f64());
+            let way = way(form, grain);
+            say(&format!(
+                "    {} {way} {states:>7} states {transitions:>8} transitions {seconds:>6.2} s",
+                rules.program.shape
+            ));
+            if states != pinned {
+                let detail = format!("{}, {way}: {states}, not {pinned}", world.name);
+                return Err(told(Broken::new(COUNTED, detail)));
+            }
+            summary.worlds += 1;
+            summary.states += states;
+            summary.transitions += transitions;
+        }
+    }
+    Ok(())
+}
+
+fn run_randomly(options: Options, summary: &mut Summary, say: &mut dyn FnMut(&str)) -> Result<(), Violation> {
+    for shape in SHAPES {
+        for (form, grain) in WAYS {
+            let mut steps = 0;
+            for run in 0..options.random_runs {
+                steps += random::run(shape, form, grain, options.seed + run).map_err(|violation| *violation)?;
+            }
+            say(&format!("  {shape} {} {} runs, {steps} steps", way(form, grain), options.random_runs));
+            summary.random_runs += options.random_runs;
+            summary.random_steps += steps;
+        }
+    }
+    Ok(())
+}
+
+fn way(form: Form, grain: Grain) -> &'static str {
+    match (form, grain) {
+        (Form::None, Grain::Event) => "None, by event ",
+        (Form::None, Grain::Action) => "None, by action",
+        (Form::Dms, Grain::Event) => "DMS,  by event ",
+        (Form::Dms, Grain::Action) => "DMS,  by action",
+    }
+}
+
+fn told(Broken { sentence, detail }: Broken) -> Violation {
+    Violation { sentence, detail, trace: Vec::new(), seed: None, steps: 0 }
+}
