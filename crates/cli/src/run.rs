@@ -9,7 +9,8 @@ use std::thread;
 use finespun_errors::{Code, Place, Report};
 use finespun_job::{Faults, Job, Transport};
 use finespun_launch::{Outcome, Plan, machine, program};
-use finespun_report::{Run as RunOf, RunStats, summary};
+use finespun_report::{PhaseTime, Run as RunOf, RunStats, summary};
+use finespun_runtime::segment::Told;
 
 use crate::options::{PROCESSORS_MAX, PROTOCOLS, Run};
 use crate::report;
@@ -35,7 +36,8 @@ pub fn run(options: Run) -> Result<i32, Report> {
     };
     let plan = Plan { job: job.clone(), file, command: command.clone(), prefix: options.prefix };
     let outcome = finespun_launch::run(plan)?;
-    let stats = RunStats::new(describe(&job, &command, &outcome), &outcome.counters);
+    let counters = outcome.nodes.iter().map(|node| node.processors.clone()).collect::<Vec<_>>();
+    let stats = RunStats::new(describe(&job, &command, &outcome), &counters, phases(&job, &outcome));
     if let Some((path, file)) = stats_file {
         write_stats(&stats, path, file)?;
     }
@@ -97,6 +99,21 @@ fn describe(job: &Job, command: &[OsString], outcome: &Outcome) -> RunOf {
         seconds: outcome.elapsed.as_secs_f64(),
         exit_code: outcome.exit_code,
     }
+}
+
+fn phases(job: &Job, outcome: &Outcome) -> Vec<PhaseTime> {
+    let each = job.views * job.threads;
+    let of_node = |(node, told): (u32, &Told)| {
+        let phases = told.phases.iter().map(move |phase| PhaseTime {
+            node,
+            processor: node * each + phase.processor as u32,
+            name: phase.name.clone(),
+            phase_ns: phase.nanos,
+            count: phase.count,
+        });
+        phases.collect::<Vec<_>>()
+    };
+    (0..).zip(&outcome.nodes).flat_map(of_node).collect()
 }
 
 /// An argument as it could be typed into a shell.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, Report, Transport};
-use finespun_types::Counters;
+use finespun_runtime::segment::Told;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -60,8 +60,8 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// The fault mechanism that was used, if the program got as far.
     pub faults: Option<Faults>,
-    /// The counters of each processor, by node.
-    pub counters: Vec<Vec<Counters>>,
+    /// What each node's memory tells of its processors.
+    pub nodes: Vec<Told>,
 }
 
 /// Runs a job to its end. Call it from the main thread, once: it makes this process a child subreaper and ends all
@@ -355,14 +355,14 @@ impl Launcher {
             (None, Some(ending)) => ending.exit_code,
             (None, None) => self.roll.exit_code(),
         };
-        let counters = self.memory.iter().map(|memory| Ok(memory::read(memory, &self.job)?.processors));
+        let nodes = self.memory.iter().map(|memory| memory::read(memory, &self.job));
         let elapsed = self.begun.map(|begun| self.finalized.unwrap_or(ended).saturating_duration_since(begun));
         Ok(Outcome {
             exit_code,
             is_complete,
             elapsed: elapsed.unwrap_or_default(),
             faults: self.faults,
-            counters: counters.collect::<io::Result<_>>()?,
+            nodes: nodes.collect::<io::Result<_>>()?,
         })
     }
 

@@ -138,6 +138,21 @@ pub struct NodeCounts {
     pub counts: Counts,
 }
 
+/// A phase that the program marked (`fsp_phase_begin`), of one processor.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PhaseTime {
+    /// Its node.
+    pub node: u32,
+    /// Its number in the job.
+    pub processor: u32,
+    /// The name.
+    pub name: String,
+    /// Nanoseconds from begin to end, added up; phases inside included.
+    pub phase_ns: u64,
+    /// How often it was begun.
+    pub count: u64,
+}
+
 /// Everything that `--stats` writes.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RunStats {
@@ -151,12 +166,15 @@ pub struct RunStats {
     pub breakdown: Vec<ProcessorTimes>,
     /// By node.
     pub per_node: Vec<NodeCounts>,
+    /// The phases that the program marked, by processor.
+    #[serde(default)]
+    pub phases: Vec<PhaseTime>,
 }
 
 impl RunStats {
-    /// Puts a run and the counters of its processors, by node, together.
+    /// Puts a run, the counters of its processors, by node, and their phases together.
     #[must_use]
-    pub fn new(run: Run, counters: &[Vec<Counters>]) -> Self {
+    pub fn new(run: Run, counters: &[Vec<Counters>], phases: Vec<PhaseTime>) -> Self {
         let mut totals = Counts::ZERO;
         let (mut breakdown, mut per_node) = (Vec::new(), Vec::new());
         let mut processors = 0..;
@@ -169,7 +187,7 @@ impl RunStats {
             totals.add(&counts);
             per_node.push(NodeCounts { node, counts });
         }
-        Self { run, totals, breakdown, per_node }
+        Self { run, totals, breakdown, per_node, phases }
     }
 
     /// The times of a node's processors together, by node.
@@ -223,7 +241,7 @@ pub mod tests {
             }
             vec![counters]
         });
-        RunStats::new(run, &counters.collect::<Vec<_>>())
+        RunStats::new(run, &counters.collect::<Vec<_>>(), Vec::new())
     }
 
     #[test]
@@ -257,6 +275,7 @@ pub mod tests {
             "barriers",
             "breakdown",
             "per_node",
+            "phases",
         ];
         for name in expected {
             assert!(json.get(name).is_some(), "{name} is missing");
@@ -301,7 +320,7 @@ pub mod tests {
     #[test]
     fn processors_are_numbered_over_the_nodes() {
         let stats = run_of(1, |_| [0; 7], &[]);
-        let stats = RunStats::new(stats.run, &[vec![Counters::ZERO; 2], vec![Counters::ZERO; 2]]);
+        let stats = RunStats::new(stats.run, &[vec![Counters::ZERO; 2], vec![Counters::ZERO; 2]], Vec::new());
         let numbers = stats.breakdown.iter().map(|times| (times.node, times.processor)).collect::<Vec<_>>();
         assert_eq!(numbers, [(0, 0), (0, 1), (1, 2), (1, 3)]);
     }
