@@ -9,7 +9,7 @@ use finespun_job::{self as job, Faults, Job, NodeMemory, Report, Transport};
 use finespun_sys::clock::{self, Calibration};
 use finespun_sys::process::{self, Program};
 use finespun_sys::view::{Mechanism, View};
-use finespun_types::{NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
+use finespun_types::{Counter, NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
 
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
@@ -125,6 +125,9 @@ pub fn end() {
 }
 
 fn end_processor(cluster: &Cluster) {
+    if let Some((_, mapping)) = &cluster.view {
+        meter::count(cluster, Counter::CoarseInvalidations, mapping.coarse_invalidations());
+    }
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
     cluster.slot(first).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
     let node = cluster.mine().node();
