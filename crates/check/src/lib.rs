@@ -13,6 +13,7 @@ pub mod explore;
 pub mod litmus;
 pub mod processor;
 pub mod program;
+pub mod races;
 pub mod random;
 mod show;
 mod summary;
