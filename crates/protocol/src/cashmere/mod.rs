@@ -30,7 +30,9 @@
 //! **Two forms, one table.** In the form `None` an action `Send` is a message, and nodes answer when they get to it.
 //! In the form `DMS` the sender runs the receiver's table itself, on the receiver's memory: directory, diffs and
 //! notices are written directly, as the paper's remote writes do [Cashmere05 §2.3.1.1], and acknowledgements cost
-//! nothing because they are returns.
+//! nothing because they are returns. Locks are taken from requester to home to owner. A notice, and its acknowledgement,
+//! go between equals: the driver puts each aside until it holds no lock, for two releasers that notify each other would
+//! block each other (the checker's `AckUnderLock`).
 //!
 //! **Channel assumption**: messages from one node to another arrive in the order sent, none is lost. Direct execution
 //! keeps it by running a handler under the unit's lock (ARCHITECTURE.md, "Locks"). The checker shows what breaks without.
