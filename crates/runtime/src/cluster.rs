@@ -11,8 +11,9 @@ use finespun_sys::view;
 use finespun_transport::Mesh;
 use finespun_types::{NodeId, ProcessorId, UnitId, ViewId};
 
-use crate::sys::segment::{Segment, Slot};
+use crate::sys::segment::Segment;
 use crate::sys::shape::{GUESTS, STRIPES, Shape};
+use crate::sys::slot::Slot;
 
 /// How a node reaches the others.
 pub enum Reach {

@@ -6,7 +6,7 @@ use finespun_sys::clock::ticks;
 use finespun_types::{Bucket, Counter};
 
 use crate::cluster::Cluster;
-use crate::sys::segment::Slot;
+use crate::sys::slot::Slot;
 
 thread_local! {
     /// The slot of the calling thread; none yet for a thread that the program made itself.

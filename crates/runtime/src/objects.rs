@@ -12,7 +12,7 @@ use finespun_types::ProcessorId;
 
 use crate::cluster::{Cluster, Reach};
 use crate::misuse::Failure;
-use crate::sys::segment::Slot;
+use crate::sys::slot::Slot;
 use crate::wait;
 use crate::wire::{self, Mailbox, Reply, Request};
 

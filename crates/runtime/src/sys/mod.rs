@@ -2,6 +2,8 @@
 
 pub mod descriptors;
 pub mod frames;
+pub mod lists;
 pub mod process;
 pub mod segment;
 pub mod shape;
+pub mod slot;

@@ -6,7 +6,6 @@
 
 use std::cell::UnsafeCell;
 use std::io;
-use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -14,12 +13,11 @@ use finespun_protocol::cashmere::{Directory, Homes, Time, Unit};
 use finespun_sync::{Entry, Header, Table, Waiter};
 use finespun_sys::lock::WordLock;
 use finespun_sys::memory::Mapping;
-use finespun_types::{Bucket, Counter, Counters, UNIT_BYTES, UnitId, ViewId};
+use finespun_types::{UNIT_BYTES, UnitId, ViewId};
 
-use crate::objects::Text;
-use crate::phases::{PHASES_MAX, Phase};
-
+use super::lists::{List, ListHead, Taken};
 use super::shape::{GUESTS, Region, STRIPE_BUCKETS, STRIPE_ENTRIES, Shape};
+use super::slot::Slot;
 
 /// A node's own block.
 #[repr(C, align(128))]
@@ -96,51 +94,6 @@ pub struct View {
     pub acquiring: WordLock,
 }
 
-/// The head of a list of units with two halves: one is filled while the other is worked through.
-#[repr(C, align(64))]
-pub struct ListHead {
-    lock: WordLock,
-    half: AtomicU32,
-    len: AtomicU32,
-}
-
-/// A processor's slot: where it waits, what it is told, what it counted.
-#[repr(C, align(128))]
-pub struct Slot {
-    /// 0 while the processor waits for a grant; 1 when it has one.
-    pub granted: AtomicU32,
-    /// The processor sleeps on `granted`.
-    pub asleep: AtomicU32,
-    /// What came with the grant.
-    pub value: AtomicU64,
-    /// And more of it.
-    pub extra: AtomicU64,
-    /// 0, or the number of an error, and then its text.
-    pub status: AtomicU32,
-    /// See `status`.
-    pub text: Text,
-    /// 1 once a condition variable's signal came.
-    pub signalled: AtomicU32,
-    /// The processor sleeps on `signalled`.
-    pub signal_sleepers: AtomicU32,
-    /// What to run, for a processor that serves: see [`crate::threads`].
-    pub command: AtomicU32,
-    /// Whether it sleeps on `command`.
-    pub command_sleepers: AtomicU32,
-    /// The function, as an offset in the program.
-    pub function: AtomicU64,
-    /// Its argument.
-    pub argument: AtomicU64,
-    /// Ticks when the processor started and ended.
-    pub started_ticks: AtomicU64,
-    /// See `started_ticks`; 0 while it runs.
-    pub ended_ticks: AtomicU64,
-    /// The phases that the program marked.
-    pub phases: [Phase; PHASES_MAX],
-    counts: [AtomicU64; Counter::COUNT],
-    ticks: [AtomicU64; Bucket::COUNT],
-}
-
 /// One table of synchronization objects: its lock and its head.
 #[repr(C, align(64))]
 pub struct Stripe {
@@ -149,7 +102,7 @@ pub struct Stripe {
 }
 
 /// A node's copy of a unit.
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct UnitSlot {
     /// Guards this slot, and the unit's entries in directory and homes of this node.
     lock: WordLock,
@@ -231,12 +184,6 @@ impl Segment {
         let slot: *mut UnitSlot = self.pointer(self.shape.unit, unit.0 as usize);
         // SAFETY: the slot is mapped and zeroed at first, a free lock; nobody makes a &mut to the lock field.
         unsafe { &(*slot).lock }
-    }
-
-    /// The home of a unit as this node knows it, without its lock: only good as a hint.
-    pub fn home_hint(&self, unit: UnitId) -> Option<finespun_types::NodeId> {
-        let guard = self.lock(unit);
-        guard.state().home()
     }
 
     /// The frame of a unit, in the mapping that is always writable.
@@ -356,12 +303,8 @@ impl Segment {
 
     fn list<'a>(&'a self, view: ViewId, head: &'a ListHead, region: Region) -> List<'a> {
         let len = 2 * self.shape.pages;
-        List {
-            head,
-            units: self.pointer(region, usize::from(view.0) * len),
-            half: self.shape.pages,
-            _node: PhantomData,
-        }
+        // SAFETY: the region has two halves of `pages` units for each view, and `head` is the head of this view's list.
+        unsafe { List::new(head, self.pointer(region, usize::from(view.0) * len), self.shape.pages) }
     }
 }
 
@@ -430,109 +373,5 @@ impl Locked<'_> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         self.node.unit_lock(self.unit).unlock();
-    }
-}
-
-/// A list of units, found.
-struct List<'a> {
-    head: &'a ListHead,
-    units: *mut u32,
-    half: usize,
-    _node: PhantomData<&'a Segment>,
-}
-
-/// The units taken from a list, until the next take.
-pub struct Taken<'a> {
-    units: *const u32,
-    len: usize,
-    _node: PhantomData<&'a Segment>,
-}
-
-impl<'a> List<'a> {
-    fn push(&self, unit: UnitId) {
-        let _guard = self.head.lock.guard();
-        let len = self.head.len.load(Ordering::Relaxed) as usize;
-        assert!(len < self.half, "a unit is on a list once");
-        let start = self.head.half.load(Ordering::Relaxed) as usize * self.half;
-        // SAFETY: below the end of this half; the list's lock is held, and the half is not the one being worked through.
-        unsafe { self.units.add(start + len).write(unit.0) };
-        self.head.len.store(len as u32 + 1, Ordering::Relaxed);
-    }
-
-    fn take(&self) -> Taken<'a> {
-        if self.head.len.load(Ordering::Acquire) == 0 {
-            // Nothing that this view must know of: what was listed before the release or grant it follows is visible.
-            return Taken { units: self.units, len: 0, _node: PhantomData };
-        }
-        let _guard = self.head.lock.guard();
-        let half = self.head.half.load(Ordering::Relaxed);
-        let len = self.head.len.swap(0, Ordering::Relaxed) as usize;
-        self.head.half.store(half ^ 1, Ordering::Relaxed);
-        // SAFETY: the start of the half just given up; pushes go to the other until the next take, which the caller's
-        // lock (`releasing`, `acquiring`) keeps off until this one is worked through.
-        Taken { units: unsafe { self.units.add(half as usize * self.half) }, len, _node: PhantomData }
-    }
-}
-
-impl Taken<'_> {
-    /// How many.
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// None?
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The units, in the order listed.
-    pub fn as_slice(&self) -> &[u32] {
-        // SAFETY: written by pushes before the take, and left alone until the next take.
-        unsafe { std::slice::from_raw_parts(self.units, self.len) }
-    }
-
-    /// The same, to keep some for later at the front.
-    pub fn as_mut_slice(&mut self) -> &mut [u32] {
-        // SAFETY: as above; the taker alone works on this half.
-        unsafe { std::slice::from_raw_parts_mut(self.units.cast_mut(), self.len) }
-    }
-}
-
-impl Slot {
-    /// Adds to a count.
-    pub fn count(&self, counter: Counter, by: u64) {
-        self.counts[counter as usize].fetch_add(by, Ordering::Relaxed);
-    }
-
-    /// Adds time.
-    pub fn spend(&self, bucket: Bucket, ticks: u64) {
-        self.ticks[bucket as usize].fetch_add(ticks, Ordering::Relaxed);
-    }
-
-    /// The time spent so far in one bucket.
-    pub fn spent(&self, bucket: Bucket) -> u64 {
-        self.ticks[bucket as usize].load(Ordering::Relaxed)
-    }
-
-    /// Everything so far, in nanoseconds; a slot that still runs is read as of `now_ticks`.
-    pub fn read(&self, now_ticks: u64, ticks_per_ms: u64) -> Counters {
-        let nanos = |ticks: u64| (u128::from(ticks) * 1_000_000 / u128::from(ticks_per_ms.max(1))) as u64;
-        let mut counters = Counters::ZERO;
-        for (to, from) in counters.counts.iter_mut().zip(&self.counts) {
-            *to = from.load(Ordering::Relaxed);
-        }
-        for (to, from) in counters.nanos.iter_mut().zip(&self.ticks) {
-            *to = nanos(from.load(Ordering::Relaxed));
-        }
-        let started = self.started_ticks.load(Ordering::Relaxed);
-        if started != 0 {
-            let ended = match self.ended_ticks.load(Ordering::Relaxed) {
-                0 => now_ticks,
-                ended => ended,
-            };
-            let elsewhere: u64 = counters.nanos.iter().sum();
-            counters.nanos[Bucket::Compute as usize] = nanos(ended.saturating_sub(started)).saturating_sub(elsewhere);
-        }
-        counters
     }
 }

@@ -14,7 +14,8 @@ use finespun_protocol::cashmere::{Directory, Homes};
 use finespun_transport::Mesh;
 use finespun_types::{Counters, UNIT_BYTES};
 
-use super::segment::{Node, Slot, Stripe, UnitSlot, View};
+use super::segment::{Node, Stripe, UnitSlot, View};
+use super::slot::Slot;
 
 /// Slots per node for threads that the program made itself, not through Finespun.
 pub const GUESTS: usize = 32;

@@ -1,0 +1,79 @@
+//! A processor's slot in its node's segment. Atomics only: any process of the job may write what the processor waits for.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use finespun_types::{Bucket, Counter, Counters};
+
+use crate::objects::Text;
+use crate::phases::{PHASES_MAX, Phase};
+
+/// A processor's slot: where it waits, what it is told, what it counted.
+#[repr(C, align(128))]
+pub struct Slot {
+    /// 0 while the processor waits for a grant; 1 when it has one.
+    pub granted: AtomicU32,
+    /// The processor sleeps on `granted`.
+    pub asleep: AtomicU32,
+    /// What came with the grant.
+    pub value: AtomicU64,
+    /// And more of it.
+    pub extra: AtomicU64,
+    /// 0, or the number of an error, and then its text.
+    pub status: AtomicU32,
+    /// See `status`.
+    pub text: Text,
+    /// 1 once a condition variable's signal came.
+    pub signalled: AtomicU32,
+    /// The processor sleeps on `signalled`.
+    pub signal_sleepers: AtomicU32,
+    /// What to run, for a processor that serves: see [`crate::threads`].
+    pub command: AtomicU32,
+    /// Whether it sleeps on `command`.
+    pub command_sleepers: AtomicU32,
+    /// The function, as an offset in the program.
+    pub function: AtomicU64,
+    /// Its argument.
+    pub argument: AtomicU64,
+    /// Ticks when the processor started and ended.
+    pub started_ticks: AtomicU64,
+    /// See `started_ticks`; 0 while it runs.
+    pub ended_ticks: AtomicU64,
+    /// The phases that the program marked.
+    pub phases: [Phase; PHASES_MAX],
+    counts: [AtomicU64; Counter::COUNT],
+    ticks: [AtomicU64; Bucket::COUNT],
+}
+
+impl Slot {
+    /// Adds to a count.
+    pub fn count(&self, counter: Counter, by: u64) {
+        self.counts[counter as usize].fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Adds time.
+    pub fn spend(&self, bucket: Bucket, ticks: u64) {
+        self.ticks[bucket as usize].fetch_add(ticks, Ordering::Relaxed);
+    }
+
+    /// Everything so far, in nanoseconds; a slot that still runs is read as of `now_ticks`.
+    pub fn read(&self, now_ticks: u64, ticks_per_ms: u64) -> Counters {
+        let nanos = |ticks: u64| (u128::from(ticks) * 1_000_000 / u128::from(ticks_per_ms.max(1))) as u64;
+        let mut counters = Counters::ZERO;
+        for (to, from) in counters.counts.iter_mut().zip(&self.counts) {
+            *to = from.load(Ordering::Relaxed);
+        }
+        for (to, from) in counters.nanos.iter_mut().zip(&self.ticks) {
+            *to = nanos(from.load(Ordering::Relaxed));
+        }
+        let started = self.started_ticks.load(Ordering::Relaxed);
+        if started != 0 {
+            let ended = match self.ended_ticks.load(Ordering::Relaxed) {
+                0 => now_ticks,
+                ended => ended,
+            };
+            let elsewhere: u64 = counters.nanos.iter().sum();
+            counters.nanos[Bucket::Compute as usize] = nanos(ended.saturating_sub(started)).saturating_sub(elsewhere);
+        }
+        counters
+    }
+}
