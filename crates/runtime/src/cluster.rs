@@ -136,9 +136,20 @@ impl Cluster {
     }
 
     /// A slot for one more thread that the program made itself; `None` when all are taken.
-    pub fn guest_slot(&self) -> Option<usize> {
-        let guest = self.mine().node().guests.fetch_add(1, Ordering::Relaxed) as usize;
+    pub fn take_guest_slot(&self) -> Option<usize> {
+        let guests = &self.mine().node().guests;
         // The last one is the service process's.
-        (guest < GUESTS - 1).then(|| self.shape.processors_per_node() + guest)
+        let all = (1_u32 << (GUESTS - 1)) - 1;
+        let free = |taken: u32| (taken != all).then(|| (!taken).trailing_zeros());
+        let taken = guests
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| free(taken).map(|bit| taken | 1 << bit))
+            .ok()?;
+        Some(self.shape.processors_per_node() + free(taken)? as usize)
+    }
+
+    /// Gives such a slot back: its thread has ended.
+    pub fn give_guest_slot(&self, slot: usize) {
+        let bit = slot - self.shape.processors_per_node();
+        self.mine().node().guests.fetch_and(!(1 << bit), Ordering::AcqRel);
     }
 }

@@ -4,6 +4,7 @@
 //! that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
 //! thread it interrupted.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::Code;
@@ -112,14 +113,32 @@ fn enter() -> Result<Entered> {
 }
 
 /// Gives a thread that the program made itself a slot to wait in.
-fn adopt(cluster: &Cluster) -> Result<usize> {
+fn adopt(cluster: &'static Cluster) -> Result<usize> {
     several_threads_now(cluster);
-    let Some(slot) = cluster.guest_slot() else {
-        let what = "more threads of the program's own call the library than a node has room for (31)";
+    let Some(slot) = cluster.take_guest_slot() else {
+        let what = "more threads of the program's own call the library at once than a node has room for (31)";
         return Err(Failure::new(Code::Argument, what));
     };
     meter::become_slot(slot);
+    GUEST.set(Some(Guest { cluster, slot }));
     Ok(slot)
+}
+
+thread_local! {
+    /// Gives the thread's slot back when the thread ends.
+    static GUEST: Cell<Option<Guest>> = const { Cell::new(None) };
+}
+
+/// A slot taken by a thread that the program made itself.
+struct Guest {
+    cluster: &'static Cluster,
+    slot: usize,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.cluster.give_guest_slot(self.slot);
+    }
 }
 
 fn several_threads_now(cluster: &Cluster) {

@@ -38,7 +38,7 @@ pub struct Node {
     pub barrier_sleepers: AtomicU32,
     /// Processes at the end of an SPMD program.
     pub ending: AtomicU32,
-    /// Guests given a slot so far.
+    /// The guests' slots that are taken, a bit for each.
     pub guests: AtomicU32,
     /// Processes of the node that started, and that ended their part.
     pub started: AtomicU32,
