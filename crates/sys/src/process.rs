@@ -29,7 +29,8 @@ pub fn cpus() -> io::Result<usize> {
 /// fault handler.
 #[derive(Debug)]
 pub struct SignalsBlocked {
-    before: libc::sigset_t,
+    /// The kernel's mask: bit n - 1 for signal n.
+    before: u64,
     /// The first of this thread, whose `before` is the program's own mask.
     is_outermost: bool,
     /// The mask belongs to the thread: not Send.
@@ -40,13 +41,7 @@ impl SignalsBlocked {
     /// Blocks them.
     #[must_use = "the signals are let in again when this is dropped"]
     pub fn new() -> Self {
-        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::zeroed());
-        // SAFETY: both are valid to write to. Neither call can fail: SIG_BLOCK is a valid way.
-        let before = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            before.assume_init()
-        };
+        let before = set_mask(!OF_THE_C_LIBRARY);
         let is_outermost = OF_PROGRAM.get().is_none();
         if is_outermost {
             OF_PROGRAM.set(Some(before));
@@ -57,22 +52,16 @@ impl SignalsBlocked {
 
 thread_local! {
     /// The program's own mask while a [`SignalsBlocked`] of this thread lives.
-    static OF_PROGRAM: std::cell::Cell<Option<libc::sigset_t>> = const { std::cell::Cell::new(None) };
+    static OF_PROGRAM: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
 }
 
 /// Sleeps, or does whatever else is safe to interrupt, with the mask that the program had before [`SignalsBlocked`]: a
 /// thread that waits for long must end at once when it is told to. Without one it just runs `body`.
 pub fn with_signals_let_in<R>(body: impl FnOnce() -> R) -> R {
     let Some(program) = OF_PROGRAM.get() else { return body() };
-    // SAFETY: `program` is a mask that the kernel gave us; null asks for nothing back.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const program, std::ptr::null_mut()) };
+    set_mask(program);
     let result = body();
-    let mut all = MaybeUninit::uninit();
-    // SAFETY: `all` is valid to write to, and then a set.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
-    }
+    set_mask(!OF_THE_C_LIBRARY);
     result
 }
 
@@ -87,9 +76,52 @@ impl Drop for SignalsBlocked {
         if self.is_outermost {
             OF_PROGRAM.set(None);
         }
-        // SAFETY: `before` is the mask that `new` got from the kernel.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+        set_mask(self.before);
     }
+}
+
+/// Puts `errno` back, when dropped, to what it was when this was made.
+#[derive(Debug)]
+pub struct ErrnoKept {
+    before: c_int,
+    /// It belongs to the thread: not Send.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl ErrnoKept {
+    /// Notes it.
+    #[must_use = "errno is put back when this is dropped"]
+    pub fn new() -> Self {
+        // SAFETY: the address of this thread's errno, valid while the thread runs.
+        Self { before: unsafe { libc::__errno_location().read() }, _thread: std::marker::PhantomData }
+    }
+}
+
+impl Default for ErrnoKept {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for ErrnoKept {
+    fn drop(&mut self) {
+        // SAFETY: as in `new`; this is the same thread.
+        unsafe { libc::__errno_location().write(self.before) };
+    }
+}
+
+/// Signals 32 and 33: glibc uses them to cancel threads and to change the user of all, and does not want them blocked.
+const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
+
+/// Sets this thread's mask; the one before. Asks the kernel, not the C library: our C API defines `pthread_sigmask` itself,
+/// in order that a program cannot block SIGSEGV and SIGBUS, and that must not end up here.
+fn set_mask(mask: u64) -> u64 {
+    let mut before = 0_u64;
+    // SAFETY: both are 8 bytes, as the kernel is told. It cannot fail: SIG_SETMASK is a valid way.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut before, size_of::<u64>())
+    };
+    before
 }
 
 /// Tells the process that made it from its children by fork, which have a copy of everything but not of what the
@@ -270,6 +302,20 @@ mod tests {
         assert!(is_blocked(libc::SIGUSR1) && is_blocked(libc::SIGSEGV));
         drop(blocked);
         assert!(!is_blocked(libc::SIGUSR1));
+    }
+
+    #[test]
+    fn errno_is_as_before_when_the_guard_is_dropped() {
+        let errno = || std::io::Error::last_os_error().raw_os_error();
+        // SAFETY: no descriptor has this number.
+        unsafe { libc::close(-1) };
+        assert_eq!(errno(), Some(libc::EBADF));
+        let kept = ErrnoKept::new();
+        // SAFETY: no signal has this number.
+        unsafe { libc::kill(0, -1) };
+        assert_eq!(errno(), Some(libc::EINVAL));
+        drop(kept);
+        assert_eq!(errno(), Some(libc::EBADF));
     }
 
     #[test]
