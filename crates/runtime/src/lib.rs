@@ -11,6 +11,7 @@
 //! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
 
 mod barrier;
+pub mod buffers;
 mod cluster;
 mod consistency;
 mod faults;

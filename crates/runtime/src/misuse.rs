@@ -71,7 +71,8 @@ pub fn end_job(place: Place, failure: &Failure) -> ! {
 /// Ends the job with this error and this exit code.
 pub fn end_job_with(place: Place, failure: &Failure, exit_code: i32) -> ! {
     let report = Report { code: failure.code, place, what: failure.what.clone() };
-    if CONTROL.get().is_some() {
+    // A child made by fork has the stream, but is no part of the job: its end is its parent's business.
+    if CONTROL.get().is_some() && !crate::start::is_forked() {
         tell(&Line::Failed { message: report.to_string(), exit_code });
     } else {
         eprintln!("{report}");

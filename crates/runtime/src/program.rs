@@ -11,14 +11,14 @@ use finespun_errors::Code;
 use finespun_heap::Policy;
 use finespun_sync::Event;
 use finespun_sync::threads::Handle;
-use finespun_sys::process::SignalsBlocked;
+use finespun_sys::process::{ErrnoKept, SignalsBlocked};
 use finespun_types::{Bucket, Counter, NodeId, ProcessorId, UNIT_BYTES, UnitId};
 
 use crate::cluster::Cluster;
 use crate::memory::{self, Call};
 use crate::misuse::{self, Failure};
 use crate::start::{self, Model, Runtime, runtime};
-use crate::{barrier, consistency, faults, meter, objects, phases, threads};
+use crate::{barrier, consistency, meter, objects, phases, threads};
 
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -39,7 +39,7 @@ pub fn end() {
 /// Is the runtime running in this process?
 #[must_use]
 pub fn is_running() -> bool {
-    runtime().is_ok()
+    start::running().is_some()
 }
 
 /// Ends the job with an error of the program.
@@ -93,6 +93,8 @@ struct Entered {
     cluster: &'static Cluster,
     slot: usize,
     _signals: SignalsBlocked,
+    /// What waits makes system calls that fail in the ordinary course of things; the program's `errno` is its own.
+    _errno: ErrnoKept,
 }
 
 impl Drop for Entered {
@@ -104,12 +106,13 @@ impl Drop for Entered {
 fn enter() -> Result<Entered> {
     let runtime = runtime()?;
     let cluster = runtime.cluster;
+    let errno = ErrnoKept::new();
     let signals = SignalsBlocked::new();
     let slot = match meter::slot_index() {
         Some(slot) => slot,
         None => adopt(cluster)?,
     };
-    Ok(Entered { runtime, cluster, slot, _signals: signals })
+    Ok(Entered { runtime, cluster, slot, _signals: signals, _errno: errno })
 }
 
 /// Gives a thread that the program made itself a slot to wait in.
@@ -145,9 +148,11 @@ fn several_threads_now(cluster: &Cluster) {
     cluster.mine().view(cluster.my_view()).several_threads.store(1, Ordering::SeqCst);
 }
 
-/// The program is about to make a thread of its own: from now on nothing may be skipped at a release.
+/// The program is about to make a thread of its own, perhaps before the start: from now on nothing may be skipped at a
+/// release.
 pub fn note_own_thread() {
-    if let Ok(runtime) = runtime() {
+    start::OWN_THREADS.store(true, Ordering::Relaxed);
+    if let Some(runtime) = start::running() {
         several_threads_now(runtime.cluster);
     }
 }
@@ -281,7 +286,7 @@ pub fn usable(address: usize) -> Result<u64> {
 /// Does the address lie in the shared space?
 #[must_use]
 pub fn is_shared(address: usize) -> bool {
-    runtime().is_ok_and(|runtime| offset(runtime.cluster, address).is_some())
+    start::running().is_some_and(|runtime| offset(runtime.cluster, address).is_some())
 }
 
 /// The home of an address, as this node knows it.
@@ -296,46 +301,6 @@ pub fn home(address: usize) -> Option<usize> {
         cluster.reaches(place.manager).then(|| cluster.at(place.manager).lock(unit).homes().home()).flatten()
     });
     home.map(|home| usize::from(home.0))
-}
-
-/// Makes a buffer valid in this process, to read or to write, as its pages would become by being touched: before a
-/// system call, which would fail where a load or store faults. Pages outside the shared space are left alone; so is
-/// everything when the runtime is not running.
-pub fn prepare_buffer(address: usize, bytes: usize, writes: bool) {
-    let Ok(runtime) = runtime() else { return };
-    let cluster = runtime.cluster;
-    let start = base(cluster);
-    let end = start + cluster.shape.pages * UNIT_BYTES;
-    let (from, to) = (address.max(start), address.saturating_add(bytes).min(end));
-    if from >= to {
-        return;
-    }
-    let _signals = SignalsBlocked::new();
-    meter::count(cluster, Counter::BuffersPrepared, 1);
-    let view = cluster.my_view();
-    for page in (from - start) / UNIT_BYTES..=(to - 1 - start) / UNIT_BYTES {
-        let unit = UnitId(page as u32);
-        let state = *cluster.mine().lock(unit).state();
-        let open = if writes { state.writers } else { state.mapped };
-        if !open.contains(view) {
-            faults::serve(cluster, unit, writes);
-        }
-    }
-}
-
-/// Makes every page of a buffer valid anew, also those that should be: the kernel said it cannot reach one.
-pub fn repair_buffer(address: usize, bytes: usize, writes: bool) {
-    let Ok(runtime) = runtime() else { return };
-    let cluster = runtime.cluster;
-    let start = base(cluster);
-    let end = start + cluster.shape.pages * UNIT_BYTES;
-    let (from, to) = (address.max(start), address.saturating_add(bytes).min(end));
-    let _signals = SignalsBlocked::new();
-    if from < to {
-        for page in (from - start) / UNIT_BYTES..=(to - 1 - start) / UNIT_BYTES {
-            faults::serve(cluster, UnitId(page as u32), writes);
-        }
-    }
 }
 
 fn base(cluster: &Cluster) -> usize {

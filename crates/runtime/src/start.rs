@@ -16,7 +16,7 @@ use crate::misuse::{self, Failure};
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
-use crate::{barrier, consistency, faults, meter, objects, threads};
+use crate::{barrier, buffers, consistency, faults, meter, objects, threads};
 
 /// What runs where [`start`] is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Runtime {
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 static STARTING: Mutex<bool> = Mutex::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
+/// The program has made threads of its own.
+pub static OWN_THREADS: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The runtime, between start and end, in a process of the job.
@@ -47,7 +49,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// [`Code::NotStarted`] outside of that, [`Code::Forked`] in a child made by fork.
 pub fn runtime() -> Result<&'static Runtime, Failure> {
-    if FORKED.load(Ordering::Relaxed) {
+    if is_forked() {
         return Err(Failure::new(Code::Forked, "a call of the library in a child made by fork"));
     }
     match RUNTIME.get() {
@@ -57,12 +59,20 @@ pub fn runtime() -> Result<&'static Runtime, Failure> {
     }
 }
 
+/// The runtime, if there is one to call: cheap, and allocates nothing.
+pub fn running() -> Option<&'static Runtime> {
+    RUNTIME.get().filter(|_| !is_forked() && !ENDED.load(Ordering::Relaxed))
+}
+
 /// Starts the runtime. In a process that only serves it does not return: `run` runs a function of the program, given
 /// its address and argument.
 ///
 /// # Errors
-/// [`Code::StartedTwice`], [`Code::Machine`], [`Code::Builds`], [`Code::Usage`].
+/// [`Code::StartedTwice`], [`Code::Forked`], [`Code::Machine`], [`Code::Builds`], [`Code::Usage`].
 pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtime, Failure> {
+    if is_forked() {
+        return Err(Failure::new(Code::Forked, "fsp_init in a child made by fork"));
+    }
     let mut starting = STARTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if *starting {
         return Err(Failure::new(Code::StartedTwice, "fsp_init was called a second time"));
@@ -122,6 +132,7 @@ pub fn end() {
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
     ENDED.store(true, Ordering::SeqCst);
+    buffers::closed();
 }
 
 fn end_processor(cluster: &Cluster) {
@@ -169,13 +180,15 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     let node = cluster.mine().node();
     node.ticks_per_ms.store((calibration.ticks_per_ns * 1e6) as u64, Ordering::Relaxed);
     let _ = node.started_ns.compare_exchange(0, clock::now_ns(), Ordering::Relaxed, Ordering::Relaxed);
-    if cluster.shape.threads > 1 {
+    if cluster.shape.threads > 1 || OWN_THREADS.load(Ordering::Relaxed) {
         cluster.mine().view(view).several_threads.store(1, Ordering::Relaxed);
     }
     let first = usize::from(view.0) * cluster.shape.threads;
     meter::become_slot(first);
     cluster.slot(first).started_ticks.store(clock::ticks(), Ordering::Relaxed);
     check_build(cluster, first, &program)?;
+    let addresses = cluster.view.as_ref().map_or(0..0, |(_, mapping)| mapping.addresses());
+    buffers::opened(addresses);
     faults::install(cluster).map_err(machine("the fault handler could not be installed"))?;
     own_process::on_fork(forked).map_err(machine("pthread_atfork"))?;
     node.started.fetch_add(1, Ordering::SeqCst);
@@ -349,9 +362,10 @@ fn number(name: &str) -> Result<Option<i32>, Failure> {
     }
 }
 
-/// Is this a child made by fork?
+/// Is this a child made by fork? The view knows also where no fork handlers ran (`_Fork`, `clone`).
 pub fn is_forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
+    let view = RUNTIME.get().and_then(|runtime| runtime.cluster.view.as_ref());
+    FORKED.load(Ordering::Relaxed) || view.is_some_and(|(_, mapping)| !mapping.is_ours())
 }
 
 /// A child made by fork touched the shared space.

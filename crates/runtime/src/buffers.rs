@@ -1,0 +1,71 @@
+//! Buffers of system calls. The kernel reads and writes a buffer through the program's own mapping, but where a load or
+//! store would fault and be served, the call fails with `EFAULT` (docs/kernel.md section 3). So the border lets the
+//! kernel work on private memory and copies between that and the shared space with loads and stores, which fault
+//! as any do. What is here tells which buffers need it, and spares the copy most of its faults.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use finespun_sys::process::SignalsBlocked;
+use finespun_types::{Counter, UNIT_BYTES, UnitId};
+
+use crate::cluster::Cluster;
+use crate::{faults, meter, start};
+
+/// The shared space of this process; empty while the runtime is not running. Relaxed: whoever has a pointer into the
+/// space got it after `opened`, and a stale answer after `closed` only costs time.
+static START: AtomicUsize = AtomicUsize::new(0);
+static END: AtomicUsize = AtomicUsize::new(0);
+
+/// Buffers in these addresses are shared from now on.
+pub(crate) fn opened(space: Range<usize>) {
+    START.store(space.start, Ordering::Relaxed);
+    END.store(space.end, Ordering::Relaxed);
+}
+
+/// The runtime has ended.
+pub(crate) fn closed() {
+    END.store(0, Ordering::Relaxed);
+}
+
+/// Does any byte of the buffer lie in the shared space? Two loads; right at any time: before the start and after the end
+/// nothing is shared. A child made by fork is told yes, so that it touches the space and gets the error for that.
+#[inline]
+#[must_use]
+pub fn is_shared(address: usize, bytes: usize) -> bool {
+    address < END.load(Ordering::Relaxed) && address.saturating_add(bytes) > START.load(Ordering::Relaxed) && bytes > 0
+}
+
+/// Makes the pages of a buffer valid in this process, to read or to write, as they would become by being touched, but
+/// without a signal for each. Only to save time: another thread may take pages away again before they are used. Pages
+/// outside the shared space are left alone; so is everything when the runtime is not running.
+pub fn prepare(address: usize, bytes: usize, writes: bool) {
+    let Some(runtime) = start::running() else { return };
+    let cluster = runtime.cluster;
+    let pages = pages_of(cluster, address, bytes);
+    if pages.is_empty() {
+        return;
+    }
+    let _signals = SignalsBlocked::new();
+    meter::count(cluster, Counter::BuffersPrepared, 1);
+    let view = cluster.my_view();
+    for page in pages {
+        let unit = UnitId(page as u32);
+        let state = *cluster.mine().lock(unit).state();
+        let open = if writes { state.writers } else { state.mapped };
+        if !open.contains(view) {
+            faults::serve(cluster, unit, writes);
+        }
+    }
+}
+
+/// The pages of the shared space that a buffer lies in.
+fn pages_of(cluster: &Cluster, address: usize, bytes: usize) -> Range<usize> {
+    let space = cluster.view.as_ref().map_or(0..0, |(_, mapping)| mapping.addresses());
+    let from = address.max(space.start);
+    let to = address.saturating_add(bytes).min(space.end);
+    if from >= to {
+        return 0..0;
+    }
+    (from - space.start) / UNIT_BYTES..(to - space.start).div_ceil(UNIT_BYTES)
+}
