@@ -7,6 +7,7 @@ use finespun_runtime::program::{self, Identity};
 use finespun_runtime::{Failure, Model};
 
 use crate::error::{refuse, status, value};
+use crate::interpose;
 
 unsafe extern "C" {
     /// The C library's, which tells the exit code where atexit does not.
@@ -26,6 +27,7 @@ pub extern "C" fn fsp_init_spmd(_argc: *mut c_int, _argv: *mut c_void) -> c_int 
 }
 
 fn start(model: Model) -> c_int {
+    interpose::let_faults_in();
     let started = program::start(model, run);
     if started.is_ok() {
         // SAFETY: a function of this library, which is never unloaded; atexit only fails for want of memory, and then

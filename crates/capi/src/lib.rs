@@ -5,6 +5,7 @@
 
 mod base;
 mod error;
+mod interpose;
 mod memory;
 mod sync;
 mod thread;

@@ -1,0 +1,57 @@
+//! Functions of the C library that are defined here again, in front of it, so that shared memory is ordinary memory for
+//! them too.
+//!
+//! **Buffers.** The kernel does not serve faults of the shared space: `read` into a page that is not valid fails with
+//! `EFAULT`, and a datagram is lost with it. A buffer that lies in the shared space is therefore never given to the
+//! kernel. It works on a private buffer ([`bounce`]), and the bytes are copied with loads and stores, which fault and
+//! are served as any of the program's: right whatever other threads acquire or release meanwhile. Large copies make
+//! their pages valid first, which saves the signals. A call whose buffers are all private costs two loads more.
+//!
+//! | what | functions | where |
+//! |---|---|---|
+//! | files, pipes | read, write, pread, pwrite, readv, writev, preadv, pwritev, preadv2, pwritev2 | [`files`] |
+//! | sockets | recv, recvfrom, recvmsg, recvmmsg, send, sendto, sendmsg, sendmmsg | [`sockets`] |
+//! | streams | fread, fwrite, fputs, puts, setvbuf and kin | [`stdio`] |
+//! | signals | sigaction, signal, pthread_sigmask, sigsuspend and kin | [`signals`] |
+//! | threads | pthread_create, thrd_create | [`threads`] |
+//!
+//! with their 64-bit names and those that `_FORTIFY_SOURCE` uses. Not here, because they load and store in user mode:
+//! everything of stdio that goes through the stream's own buffer (fgets, getc, scanf, printf ...), `memcpy`, `clock_gettime`.
+//! Not served: `ioctl`, `io_uring`, asynchronous I/O, and any other call that is in no table: touch the buffer, or use a private one.
+//!
+//! **Large transfers.** A regular file is transferred in pieces of [`bounce::CHUNK`], each a call of its own: another process
+//! can see, or put, something between them. Messages are transferred whole.
+//!
+//! **Where it reaches.** What the program and its libraries call by these names, if the program is linked with libfinespun:
+//! not a library loaded by `dlopen` with a C library of its own, not the C library's own calls, not a program linked with
+//! `-static`. The functions work before `fsp_init`, after `fsp_finalize`, in children of fork and in signal handlers as the
+//! originals do. Nothing here takes a lock or allocates with `malloc`.
+
+mod bounce;
+mod errno;
+mod files;
+mod pieces;
+mod real;
+mod signals;
+mod sockets;
+mod stdio;
+mod threads;
+mod transfer;
+
+pub use signals::let_faults_in;
+
+use std::ffi::c_void;
+
+use finespun_runtime::buffers;
+
+/// Does the kernel have to be kept from this buffer?
+#[inline]
+fn is_shared<T: ?Sized>(buffer: *const T, bytes: usize) -> bool {
+    buffers::is_shared(buffer.cast::<c_void>().addr(), bytes)
+}
+
+/// Does the kernel have to be kept from this object?
+#[inline]
+fn is_shared_object<T>(object: *const T) -> bool {
+    is_shared(object, size_of::<T>())
+}

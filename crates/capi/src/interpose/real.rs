@@ -1,0 +1,140 @@
+//! The functions behind ours: the next ones in the order in which the dynamic linker looks, most often the C library's.
+//!
+//! They are looked up when the library is loaded, and one by one before that: another library's constructor may call `read`
+//! first. `dlsym` finds a name without calling any of them.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use libc::{
+    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, pthread_attr_t, pthread_t,
+    sigaction as action_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+};
+
+/// A function's address; null until it is looked up.
+struct Address(AtomicPtr<c_void>);
+
+impl Address {
+    const fn unknown() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    #[inline]
+    fn get(&self, name: &'static CStr) -> *mut c_void {
+        let address = self.0.load(Ordering::Relaxed);
+        if address.is_null() { self.find(name) } else { address }
+    }
+
+    #[cold]
+    fn find(&self, name: &'static CStr) -> *mut c_void {
+        // SAFETY: a C string; RTLD_NEXT asks for the definition after the object that this code is in.
+        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+        // Relaxed: whoever reads it needs the number only, the code has been there since the library was loaded.
+        self.0.store(address, Ordering::Relaxed);
+        address
+    }
+}
+
+/// Ends the process: it called what its C library does not have.
+#[cold]
+fn missing(name: &'static CStr) -> ! {
+    let text = b"finespun: the C library has no function ";
+    for piece in [text.as_slice(), name.to_bytes(), b"\n"] {
+        // SAFETY: `piece` is readable for its length; a system call, since `write` is one of ours.
+        unsafe { libc::syscall(libc::SYS_write, 2, piece.as_ptr(), piece.len()) };
+    }
+    // SAFETY: takes no argument and does not return.
+    unsafe { libc::abort() }
+}
+
+macro_rules! real_functions {
+    ($($address:ident = fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(
+            static $address: Address = Address::unknown();
+
+            /// The C library's function of this name.
+            ///
+            /// # Safety
+            /// As the C library's.
+            #[inline]
+            pub unsafe fn $name($($argument: $type),*) -> $result {
+                const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => c"",
+                };
+                let address = $address.get(NAME);
+                if address.is_null() {
+                    missing(NAME);
+                }
+                // "C-unwind": a thread that is cancelled in the call is unwound through here.
+                // SAFETY: the C library's function of this name has this type.
+                let function: unsafe extern "C-unwind" fn($($type),*) -> $result = unsafe { std::mem::transmute(address) };
+                // SAFETY: by contract.
+                unsafe { function($($argument),*) }
+            }
+        )*
+
+        /// Looks all of them up.
+        extern "C" fn find_all() {
+            $(if let Ok(name) = CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                $address.get(name);
+            })*
+        }
+    };
+}
+
+/// Run when the library is loaded, so that no call of a signal handler has to look a name up.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIND_ALL: extern "C" fn() = find_all;
+
+/// What a new thread runs.
+pub type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
+/// What a new C11 thread runs.
+pub type C11Start = extern "C" fn(*mut c_void) -> c_int;
+/// A signal handler, or SIG_DFL or SIG_IGN, as a number.
+pub type PlainHandler = usize;
+
+real_functions! {
+    READ = fn read(fd: c_int, buffer: *mut c_void, bytes: size_t) -> ssize_t;
+    WRITE = fn write(fd: c_int, buffer: *const c_void, bytes: size_t) -> ssize_t;
+    PREAD = fn pread(fd: c_int, buffer: *mut c_void, bytes: size_t, offset: off_t) -> ssize_t;
+    PWRITE = fn pwrite(fd: c_int, buffer: *const c_void, bytes: size_t, offset: off_t) -> ssize_t;
+    READV = fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t;
+    WRITEV = fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t;
+    PREADV = fn preadv(fd: c_int, pieces: *const iovec, count: c_int, offset: off_t) -> ssize_t;
+    PWRITEV = fn pwritev(fd: c_int, pieces: *const iovec, count: c_int, offset: off_t) -> ssize_t;
+    PREADV2 = fn preadv2(fd: c_int, pieces: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    PWRITEV2 = fn pwritev2(fd: c_int, pieces: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+
+    RECV = fn recv(fd: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t;
+    RECVFROM = fn recvfrom(fd: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int, from: *mut sockaddr, len: *mut socklen_t) -> ssize_t;
+    RECVMSG = fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+    RECVMMSG = fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
+    SEND = fn send(fd: c_int, buffer: *const c_void, bytes: size_t, flags: c_int) -> ssize_t;
+    SENDTO = fn sendto(fd: c_int, buffer: *const c_void, bytes: size_t, flags: c_int, to: *const sockaddr, len: socklen_t) -> ssize_t;
+    SENDMSG = fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
+    SENDMMSG = fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
+
+    FREAD = fn fread(buffer: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
+    FREAD_UNLOCKED = fn fread_unlocked(buffer: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
+    FWRITE = fn fwrite(buffer: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
+    FWRITE_UNLOCKED = fn fwrite_unlocked(buffer: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
+    FPUTS = fn fputs(text: *const c_char, stream: *mut FILE) -> c_int;
+    FPUTS_UNLOCKED = fn fputs_unlocked(text: *const c_char, stream: *mut FILE) -> c_int;
+    PUTS = fn puts(text: *const c_char) -> c_int;
+    SETVBUF = fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, bytes: size_t) -> c_int;
+
+    PTHREAD_CREATE = fn pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: ThreadStart, argument: *mut c_void) -> c_int;
+    THRD_CREATE = fn thrd_create(thread: *mut pthread_t, start: C11Start, argument: *mut c_void) -> c_int;
+
+    SIGACTION = fn sigaction(signal: c_int, new: *const action_t, old: *mut action_t) -> c_int;
+    SIGNAL = fn signal(signal: c_int, handler: PlainHandler) -> PlainHandler;
+    SYSV_SIGNAL = fn sysv_signal(signal: c_int, handler: PlainHandler) -> PlainHandler;
+    SIGPROCMASK = fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;
+    PTHREAD_SIGMASK = fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;
+    SIGSUSPEND = fn sigsuspend(mask: *const sigset_t) -> c_int;
+    PPOLL = fn ppoll(list: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+    PSELECT = fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+    EPOLL_PWAIT = fn epoll_pwait(fd: c_int, events: *mut epoll_event, count: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
+}
