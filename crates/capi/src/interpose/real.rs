@@ -7,8 +7,9 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
-    FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, pthread_attr_t, pthread_t,
-    sigaction as action_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+    DIR, FILE, clockid_t, epoll_event, fd_set, iovec, mmsghdr, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd,
+    pthread_attr_t, pthread_t, rusage, sigaction as action_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t,
+    stat as stat_t, timespec,
 };
 
 /// A function's address; null until it is looked up.
@@ -137,4 +138,39 @@ real_functions! {
     PPOLL = fn ppoll(list: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
     PSELECT = fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int;
     EPOLL_PWAIT = fn epoll_pwait(fd: c_int, events: *mut epoll_event, count: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
+
+    OPEN = fn open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    OPEN64 = fn open64(path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    OPENAT = fn openat(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    OPENAT64 = fn openat64(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    FOPEN = fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE;
+    FOPEN64 = fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE;
+    OPENDIR = fn opendir(path: *const c_char) -> *mut DIR;
+    ACCESS = fn access(path: *const c_char, mode: c_int) -> c_int;
+    UNLINK = fn unlink(path: *const c_char) -> c_int;
+    MKDIR = fn mkdir(path: *const c_char, mode: mode_t) -> c_int;
+    RMDIR = fn rmdir(path: *const c_char) -> c_int;
+    CHDIR = fn chdir(path: *const c_char) -> c_int;
+    TRUNCATE = fn truncate(path: *const c_char, bytes: off_t) -> c_int;
+    RENAME = fn rename(from: *const c_char, to: *const c_char) -> c_int;
+    STAT = fn stat(path: *const c_char, to: *mut stat_t) -> c_int;
+    STAT64 = fn stat64(path: *const c_char, to: *mut stat_t) -> c_int;
+    LSTAT = fn lstat(path: *const c_char, to: *mut stat_t) -> c_int;
+    LSTAT64 = fn lstat64(path: *const c_char, to: *mut stat_t) -> c_int;
+    FSTAT = fn fstat(fd: c_int, to: *mut stat_t) -> c_int;
+    FSTAT64 = fn fstat64(fd: c_int, to: *mut stat_t) -> c_int;
+    FSTATAT = fn fstatat(at: c_int, path: *const c_char, to: *mut stat_t, flags: c_int) -> c_int;
+    FSTATAT64 = fn fstatat64(at: c_int, path: *const c_char, to: *mut stat_t, flags: c_int) -> c_int;
+    PIPE = fn pipe(pair: *mut [c_int; 2]) -> c_int;
+    PIPE2 = fn pipe2(pair: *mut [c_int; 2], flags: c_int) -> c_int;
+    SOCKETPAIR = fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut [c_int; 2]) -> c_int;
+    WAITPID = fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t;
+    WAIT = fn wait(status: *mut c_int) -> pid_t;
+    CLOCK_GETTIME = fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int;
+    GETRUSAGE = fn getrusage(who: c_int, usage: *mut rusage) -> c_int;
+    POLL = fn poll(list: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int;
+    EPOLL_WAIT = fn epoll_wait(fd: c_int, events: *mut epoll_event, count: c_int, timeout: c_int) -> c_int;
+    GETRANDOM = fn getrandom(buffer: *mut c_void, bytes: size_t, flags: c_uint) -> ssize_t;
+    READLINK = fn readlink(path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t;
+    NANOSLEEP = fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int;
 }
