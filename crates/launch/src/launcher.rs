@@ -193,7 +193,13 @@ impl Launcher {
         descriptors.extend(token);
         descriptors.extend(outputs_numbers.iter().flatten().flatten());
         // SIGTERM, not SIGKILL: the node is to end its own descendants first (see the crate's description).
-        let inheritance = Inheritance { descriptors, parent_death: Signal::SIGTERM, open_files: start.open_files };
+        // A node takes the same signals as we do, and so they stay blocked until it can.
+        let inheritance = Inheritance {
+            descriptors,
+            parent_death: Signal::SIGTERM,
+            open_files: start.open_files,
+            unblocked: SigSet::empty(),
+        };
         let child = sys::spawn(&mut command, inheritance)?;
         let control = Lines::new(ours);
         control.send(&Command::Begin { token, service: service_theirs.as_raw_fd(), outputs: outputs_numbers })?;

@@ -92,12 +92,7 @@ struct Begin {
 impl Node {
     /// Takes over what was inherited. Signals first: from here on the end of the launcher is noticed in `serve`.
     fn enter(program: Vec<OsString>) -> io::Result<Self> {
-        let mut handled = SigSet::empty();
-        // A terminal's signals go to the whole process group, so to us too: what they mean for the job is for the
-        // launcher to decide. They are taken and ignored here.
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
-            handled.add(signal);
-        }
+        let handled = handled_signals();
         handled.thread_block()?;
         let signals = SignalFd::with_flags(&handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         nix::sys::prctl::set_child_subreaper(true)?;
@@ -189,7 +184,8 @@ impl Node {
         let mut descriptors = self.memory_fds();
         descriptors.extend([self.job_fd, theirs.as_raw_fd()]);
         descriptors.extend(self.sockets.iter().flatten().map(AsRawFd::as_raw_fd));
-        let inheritance = Inheritance { descriptors, parent_death: Signal::SIGKILL, open_files: None };
+        let inheritance =
+            Inheritance { descriptors, parent_death: Signal::SIGKILL, open_files: None, unblocked: handled_signals() };
         let child = sys::spawn(&mut command, inheritance)?;
         let pid = Pid::from_raw(child.id().cast_signed());
         self.views.push(View { pid, reports: Some(Lines::new(reports)), ended: false });
@@ -320,6 +316,16 @@ fn foreign(node: u32, line: &str) -> Report {
 
 fn number(index: usize) -> u32 {
     u32::try_from(index).expect("at most 32 views")
+}
+
+/// A terminal's signals go to the whole process group, so to us too: what they mean for the job is for the launcher to
+/// decide. They are taken and ignored here; the program has them as it was given them.
+fn handled_signals() -> SigSet {
+    let mut set = SigSet::empty();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD] {
+        set.add(signal);
+    }
+    set
 }
 
 fn number_from(variable: &str) -> io::Result<i32> {

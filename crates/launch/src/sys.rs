@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag};
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{getpid, getppid};
 
 /// What a child gets beyond what `Command` arranges.
@@ -20,10 +20,12 @@ pub struct Inheritance {
     pub parent_death: Signal,
     /// The limit of open files (soft, hard) that the child shall have, if we raised our own.
     pub open_files: Option<(rlim_t, rlim_t)>,
+    /// Signals that are blocked here, and shall not be in the child.
+    pub unblocked: SigSet,
 }
 
-/// Starts `command` with that inheritance. The child's signal mask is empty and its SIGPIPE the default: the standard
-/// library sees to that.
+/// Starts `command` with that inheritance. The child's SIGPIPE is the default: the standard library sees to that. Its
+/// signal mask is ours, but for what is unblocked.
 ///
 /// # Errors
 /// When fork or exec fails, or one of the steps between.
@@ -41,10 +43,12 @@ pub fn spawn(command: &mut Command, inheritance: Inheritance) -> io::Result<Chil
         if let Some((soft, hard)) = inheritance.open_files {
             setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
         }
+        // Last: what is pending may end the child here.
+        inheritance.unblocked.thread_unblock()?;
         Ok(())
     };
     // SAFETY: between fork and exec only async-signal-safe things may happen. `prepare` makes the system calls prctl,
-    // getppid, fcntl and setrlimit through thin wrappers and allocates nothing: its errors are plain numbers, and the
+    // getppid, fcntl, setrlimit and sigprocmask through thin wrappers and allocates nothing: its errors are plain numbers, and the
     // vector it reads was filled before the fork.
     unsafe { command.pre_exec(prepare) };
     command.spawn()
