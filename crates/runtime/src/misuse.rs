@@ -12,6 +12,7 @@ use finespun_types::{Access, NodeId, UnitId};
 
 use crate::cluster::Cluster;
 use crate::meter;
+use crate::sys::descriptors;
 
 /// What went wrong in a call: the caller decides whether it ends the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub fn end_job(place: Place, failure: &Failure) -> ! {
 /// Ends the job with this error and this exit code.
 pub fn end_job_with(place: Place, failure: &Failure, exit_code: i32) -> ! {
     let report = Report { code: failure.code, place, what: failure.what.clone() };
+    take_inherited_control();
     // A child made by fork has the stream, but is no part of the job: its end is its parent's business.
     if CONTROL.get().is_some() && !crate::start::is_forked() {
         tell(&Line::Failed { message: report.to_string(), exit_code });
@@ -78,6 +80,17 @@ pub fn end_job_with(place: Place, failure: &Failure, exit_code: i32) -> ! {
         eprintln!("{report}");
     }
     crate::sys::process::exit_now(exit_code)
+}
+
+/// An error before the process has joined: the stream is still where the launcher has put it. All processes are about to
+/// make the same mistake, and only the launcher can say it once.
+fn take_inherited_control() {
+    if CONTROL.get().is_none() && JOINED_AS.get().is_none() {
+        let number = std::env::var(finespun_job::ENV_CONTROL).ok().and_then(|text| text.parse().ok());
+        if let Some(control) = number.and_then(descriptors::own) {
+            report_to(control);
+        }
+    }
 }
 
 /// Where the caller stands, for messages.

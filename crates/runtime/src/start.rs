@@ -152,6 +152,9 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     };
     let program = Program::of_this_process().map_err(machine("the program's build could not be read"))?;
     let inherited = Inherited::read()?;
+    if let Some(control) = inherited.control {
+        misuse::report_to(control);
+    }
     if inherited.job.layout != fingerprint() {
         let what = format!(
             "the program's libfinespun ({}) and the `finespun` that started it are different builds",
@@ -161,9 +164,6 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     }
     let (me, view) = (inherited.node, inherited.view);
     let first = (u32::from(me.0) * inherited.job.views + u32::from(view.0)) * inherited.job.threads;
-    if let Some(control) = inherited.control {
-        misuse::report_to(control);
-    }
     misuse::join_as(Place::Processor { node: u32::from(me.0), processor: first });
     let base = space_base()?;
     let faults = faults_wanted(inherited.job.faults)?;
