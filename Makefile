@@ -1,0 +1,95 @@
+# The project in a few words; the work is done by cargo, the C compiler and scripts/.
+#
+#   make           builds the command, the library, the applications and the examples into build/
+#   make demo      runs red-black SOR on four nodes of this machine, verified
+#   make test      everything that must hold
+#   make verify    format, lints, tidiness, documentation: reads only
+#   make fix       writes what verify can have written for it
+#   make install   PREFIX=/usr/local: command, library, headers
+#   make clean
+
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+
+include apps/apps.mk
+
+# ---- build --------------------------------------------------------------------------------------------------------
+
+.PHONY: build binaries
+build: binaries apps examples
+
+# What the machine must have; looked at again when the script changes.
+build/.prepared-%: scripts/prepare.sh
+	@scripts/prepare.sh $*
+	@mkdir -p $(@D) && touch $@
+
+# Cargo knows best what is out of date. Copies are made only of what is new, so that nothing else is built again.
+binaries: build/.prepared-build build/include build/lib/pkgconfig/finespun.pc
+	$(CARGO) build --release -p finespun-cli -p finespun-capi
+	@scripts/copy-new target/release/finespun build/bin/finespun
+	@scripts/copy-new target/release/libfinespun.so build/lib/libfinespun.so
+	@scripts/copy-new target/release/libfinespun.a build/lib/libfinespun.a
+
+build/bin/finespun build/lib/libfinespun.so build/lib/libfinespun.a: binaries ;
+
+build/include:
+	@mkdir -p build && ln -sfn ../include $@
+
+build/lib/pkgconfig/finespun.pc: scripts/finespun.pc.in Cargo.toml Makefile
+	@mkdir -p $(@D)
+	@sed 's|@PREFIX@|$(CURDIR)/build|; s|@VERSION@|$(VERSION)|' $< >$@
+
+# ---- use ----------------------------------------------------------------------------------------------------------
+
+.PHONY: demo install clean
+demo: build
+	build/bin/finespun run -n 4 -p 1 build/apps/sor --size 2048 --iters 100 --verify
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/finespun
+	install -m 755 build/bin/finespun $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 build/lib/libfinespun.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 build/lib/libfinespun.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 include/finespun/*.h $(DESTDIR)$(PREFIX)/include/finespun/
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' scripts/finespun.pc.in \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/finespun.pc
+
+clean:
+	rm -rf build
+	$(CARGO) clean
+
+# ---- prove --------------------------------------------------------------------------------------------------------
+
+# Optimised, with the assertions left in.
+CHECKED = --profile checked
+
+.PHONY: test test-crates test-cluster tidy verify fix
+test: test-crates test-cluster tidy
+
+test-crates: build/.prepared-test
+	$(CARGO) test $(CHECKED) --workspace --exclude finespun-cluster-tests --no-fail-fast
+
+# Real jobs of real processes: most wait for each other more than they compute, so two at a time. Some run with a command and
+# a library that have their assertions in.
+test-cluster: build build/.prepared-test
+	$(CARGO) build $(CHECKED) -p finespun-cli -p finespun-capi
+	@scripts/copy-new target/checked/finespun build/checked/bin/finespun
+	@scripts/copy-new target/checked/libfinespun.so build/checked/lib/libfinespun.so
+	$(CARGO) test $(CHECKED) -p finespun-cluster-tests -- --test-threads=2
+
+tidy:
+	scripts/tidy
+
+verify: build/.prepared-test tidy
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+fix: build/.prepared-test
+	$(CARGO) clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+	$(CARGO) fmt

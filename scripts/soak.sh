@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# scripts/soak.sh MINUTES [SEED]: runs the random program `stress` over random configurations for so many minutes.
+#
+# Every run has its own seed, number of nodes, processes and threads, transport, fault mechanism and size. It stops at the
+# first run that is not verified, or that does not end within two minutes, and prints its exact command line, which can
+# be run again as it stands; else it prints how many runs there were. The SEED makes the same list of runs again.
+# What must be built: make.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+minutes=${1:?expected a number of minutes: scripts/soak.sh MINUTES [SEED]}
+RANDOM=${2:-$(( $(date +%s) % 32768 ))}
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+pick() { # pick WORD...: one of them
+    local words=("$@")
+    picked=${words[RANDOM % ${#words[@]}]}
+}
+
+mechanisms=(mprotect)
+build/bin/finespun doctor | grep -q '^ ok .*faults: userfaultfd' && mechanisms+=(uffd)
+
+runs=0
+end=$((SECONDS + minutes * 60))
+while [ $SECONDS -lt $end ]; do
+    pick 1 2 2 3 4 4 5 6 8; nodes=$picked
+    pick 1 1 2 3; processes=$picked
+    pick 1 1 2; threads=$picked
+    pick shm tcp; transport=$picked
+    pick "${mechanisms[@]}"; faults=$picked
+    pick tiny tiny tiny small 5 9 33; size=$picked
+    seed=$((RANDOM * 32768 + RANDOM))
+    command=(build/bin/finespun run --quiet -n "$nodes" -p "$processes" -t "$threads" --transport "$transport"
+        --faults "$faults" build/apps/stress --size "$size" --iters 5 --seed "$seed")
+    status=0
+    timeout --kill-after=10 120 "${command[@]}" >"$output" 2>&1 || status=$?
+    runs=$((runs + 1))
+    if [ $status != 0 ] || ! grep -qx 'stress: verified' "$output"; then
+        cat "$output"
+        echo "soak: run $runs failed, exit code $status (124: it did not end within 120 s). Again:"
+        echo "    ${command[*]}"
+        exit 1
+    fi
+done
+echo "soak: $runs runs in $minutes minutes, every value right"
