@@ -1,0 +1,13 @@
+//! Jobs of real processes on this machine, as a user runs them: `build/bin/finespun run ... build/apps/sor ...`.
+//!
+//! `make test-cluster` builds what they need and runs them two at a time. Each job runs under a time limit, in a process
+//! group and with a mark of its own, and the mark must be gone from /proc when the job is (`support`).
+
+mod applications;
+mod c_programs;
+mod explain;
+mod header;
+mod launch;
+mod misuse;
+mod stress;
+mod support;

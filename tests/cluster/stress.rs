@@ -1,0 +1,64 @@
+//! The random program with a few fixed seeds; `scripts/soak.sh` runs it with any number of them.
+//!
+//! Every other run uses the library and the command that have their assertions in: a protocol that leaves its tables
+//! stops there, before a wrong value shows.
+
+use crate::support::{Done, Job, app, offers_userfaultfd};
+
+const SHAPES: &[&str] = &["-n 2", "-n 3", "-n 4", "-n 2 -p 2", "-n 3 -t 2", "-n 2 -p 2 -t 2", "-n 6", "-n 1 -p 3"];
+
+fn stress(flags: &str, args: &str, is_checked: bool) -> Done {
+    let job = Job::new(flags, &app("stress"), args).limit(120);
+    let done = if is_checked { job.checked() } else { job }.run();
+    assert_eq!(done.code, Some(0), "{done}");
+    assert!(done.stdout.lines().any(|line| line == "stress: verified"), "{done}");
+    done
+}
+
+fn seeds(transport: &str, faults: &str, seeds: std::ops::Range<usize>) {
+    if faults == "uffd" && !offers_userfaultfd() {
+        println!("not run: this machine offers no userfaultfd");
+        return;
+    }
+    for seed in seeds {
+        let shape = SHAPES[seed % SHAPES.len()];
+        let flags = format!("{shape} --transport {transport} --faults {faults} --quiet");
+        stress(&flags, &format!("--size tiny --iters 6 --seed {seed}"), seed % 2 == 0);
+    }
+}
+
+#[test]
+fn no_value_is_wrong_over_shm_with_userfaultfd() {
+    seeds("shm", "uffd", 100..116);
+}
+
+#[test]
+fn no_value_is_wrong_over_shm_with_mprotect() {
+    seeds("shm", "mprotect", 200..216);
+}
+
+#[test]
+fn no_value_is_wrong_over_tcp_with_userfaultfd() {
+    seeds("tcp", "uffd", 300..316);
+}
+
+#[test]
+fn no_value_is_wrong_over_tcp_with_mprotect() {
+    seeds("tcp", "mprotect", 400..416);
+}
+
+#[test]
+fn every_kind_of_sharing_is_right_by_itself() {
+    for (number, kind) in ["locks", "words", "flags", "queue", "rotate", "heap", "ranges"].iter().enumerate() {
+        for transport in ["shm", "tcp"] {
+            let flags = format!("-n 3 -p 2 --transport {transport} --quiet");
+            stress(&flags, &format!("--size tiny --iters 6 --seed {} --kinds {kind}", 500 + number), true);
+        }
+    }
+}
+
+#[test]
+fn the_fallback_that_runs_out_of_mappings_is_right_too() {
+    // Many pages with rights of their own: more mappings than a process may have, on a machine that allows the usual 65,530.
+    stress("-n 2 --faults mprotect --quiet", "--size 512 --iters 2 --seed 600", false);
+}
