@@ -49,6 +49,8 @@ int fsp_nodes(void);               /* how many nodes */
 int fsp_processor(void);           /* the caller's processor, 0 .. fsp_processors()-1; nodes hold consecutive ones */
 int fsp_processors(void);          /* how many processors in the job */
 int fsp_processors_per_node(void); /* how many on each node */
+int fsp_process(void);             /* the caller's process, 0 .. fsp_processes()-1; nodes hold consecutive ones */
+int fsp_processes(void);           /* how many processes in the job: one runs -t processors */
 
 const char *fsp_version(void);             /* "0.1.0" */
 const char *fsp_strerror(fsp_status code); /* one sentence; never NULL */

@@ -36,7 +36,9 @@ fsp_status fsp_cond_broadcast(fsp_cond_t *cond); /* wakes all waiters */
 /* Waits until `count` processors have arrived; releases and acquires.  Usable again at once.  All must give the same
  * count (E021). */
 fsp_status fsp_barrier_wait(fsp_barrier_t *barrier, unsigned count);
-fsp_status fsp_barrier_all(void); /* all processors of the job; collected inside each node first */
+/* All processors of the job; collected inside each node first.  In the SPMD model, outside of fsp_parallel, a process's
+ * main arrives for its other processors too.  In the main model a processor that runs nothing never arrives. */
+fsp_status fsp_barrier_all(void);
 
 /* A flag holds a number, at first 0, that only grows.  Setting releases; a wait acquires and returns when the value is
  * at least `value`. */

@@ -2,6 +2,7 @@
  *
  * run: -n 2
  * run: -n 2 -p 2
+ * run: -n 2 -t 2
  * run: -n 2 --transport tcp
  * run: -n 2 -p 2 --transport tcp
  * run: -n 2 --faults mprotect
@@ -394,8 +395,8 @@ static void test_failures(int caller) {
 
 int main(void) {
     CHECK(fsp_init_spmd(NULL, NULL) == FSP_OK);
-    int first = fsp_processor() == 0, caller = fsp_processor() / fsp_processors_per_node() == fsp_nodes() - 1
-        && fsp_processor() % fsp_processors_per_node() == 0;
+    int first = fsp_process() == 0, caller = fsp_process() / (fsp_processes() / fsp_nodes()) == fsp_nodes() - 1
+        && fsp_process() % (fsp_processes() / fsp_nodes()) == 0;
     shared = fsp_malloc_all(sizeof *shared);
     static const struct { size_t count, shift; } sizes[] = {{200, 17}, {5 * PAGE, 0}, {5 * PAGE + 333, 4000}, {700000, 1}};
     for (enum state state = UNTOUCHED; state < STATES; state++) {

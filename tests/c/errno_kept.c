@@ -3,6 +3,7 @@
  *
  * run: -n 2
  * run: -n 2 -p 2
+ * run: -n 2 -t 2
  * run: -n 2 --transport tcp
  * run: -n 2 --faults mprotect
  *
@@ -18,13 +19,13 @@ int main(void) {
     volatile char *memory = fsp_malloc_all(40 * PAGE);
     fsp_mutex_t *mutex = fsp_malloc_all(sizeof *mutex);
     fsp_flag_t *flag = fsp_malloc_all(sizeof *flag);
-    int pair[2], me = fsp_processor();
+    int pair[2], me = fsp_process();
     CHECK(pipe(pair) == 0);
     errno = MARK;
     for (int round = 0; round < 20; round++) {
         /* Faults of all kinds, pages passed around. */
         for (int page = 0; page < 20; page++) {
-            if (me == round % fsp_processors()) memory[page * PAGE] = (char)round;
+            if (me == round % fsp_processes()) memory[page * PAGE] = (char)round;
             CHECK(errno == MARK);
         }
         fsp_barrier_all();

@@ -86,7 +86,7 @@ static int in_child(pid_t (*make)(void), void (*work)(void), char *printed, size
 int main(int argc, char **argv) {
     CHECK(fsp_init_spmd(NULL, NULL) == FSP_OK);
     shared = fsp_malloc_all(4096);
-    int me = fsp_processor();
+    int me = fsp_process();
     if (me == 0) *shared = 55;
     fsp_barrier_all();
     if (argc > 1) {

@@ -3,6 +3,7 @@
  *
  * run: -n 2
  * run: -n 2 -p 2
+ * run: -n 2 -t 2
  * run: -n 2 --transport tcp
  * run: -n 2 --faults mprotect
  * run: -n 2 --faults mprotect --transport tcp
@@ -94,7 +95,7 @@ static void *wait_for_bytes(void *argument) {
 
 int main(void) {
     CHECK(fsp_init_spmd(NULL, NULL) == FSP_OK);
-    me = fsp_processor(), processors = fsp_processors();
+    me = fsp_process(), processors = fsp_processes();
     shared = fsp_malloc_all(sizeof(struct shared) + sizeof(long) * WORDS * THREADS * (size_t)processors);
     pthread_t *threads = fsp_calloc(THREADS, sizeof *threads); /* the handles may be shared, too */
     for (long thread = 0; thread < THREADS; thread++)

@@ -33,7 +33,7 @@ struct all {
 /* Processor 0 writes the paths, the last processor gets them with no page valid. */
 static struct all *fresh(const char *directory) {
     struct all *all = fsp_malloc_all(sizeof *all);
-    if (fsp_processor() == 0) {
+    if (fsp_process() == 0) {
         strcpy(all->directory, directory);
         sprintf(all->file, "%s/file", directory);
         sprintf(all->other, "%s/other", directory);
@@ -56,11 +56,11 @@ static struct all *fresh(const char *directory) {
 int main(void) {
     CHECK(fsp_init_spmd(NULL, NULL) == FSP_OK);
     char directory[] = "/tmp/finespun-records-XXXXXX";
-    int caller = fsp_processor() == fsp_processors() - 1, fd = -1, pair[2];
+    int caller = fsp_process() == fsp_processes() - 1, fd = -1, pair[2];
     FILE *stream;
     DIR *listing;
     char *paths = fsp_malloc_all(sizeof directory);
-    if (fsp_processor() == 0) CHECK(mkdtemp(directory) && strcpy(paths, directory));
+    if (fsp_process() == 0) CHECK(mkdtemp(directory) && strcpy(paths, directory));
     fsp_barrier_all();
     strcpy(directory, paths);
 

@@ -75,7 +75,7 @@ pub unsafe extern "C" fn fsp_abort(code: c_int, why: *const c_char) -> ! {
 }
 
 fn identity() -> Identity {
-    value(program::identity(), Identity { node: 0, nodes: 0, processor: 0, processors: 0, per_node: 0 })
+    value(program::identity(), Identity::default())
 }
 
 /// `fsp_node`
@@ -106,6 +106,18 @@ pub extern "C" fn fsp_processors() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_processors_per_node() -> c_int {
     identity().per_node as c_int
+}
+
+/// `fsp_process`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_process() -> c_int {
+    identity().process as c_int
+}
+
+/// `fsp_processes`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_processes() -> c_int {
+    identity().processes as c_int
 }
 
 /// `fsp_version`

@@ -95,7 +95,7 @@ pub extern "C" fn fsp_parallel(function: Option<extern "C" fn(*mut c_void)>, arg
     let Some(function) = function else {
         return refuse(bad_argument("fsp_parallel: the function is NULL".to_owned()));
     };
-    status(run_everywhere(function, argument))
+    status(program::in_parallel(|| run_everywhere(function, argument)))
 }
 
 fn run_everywhere(function: extern "C" fn(*mut c_void), argument: *mut c_void) -> program::Result<()> {

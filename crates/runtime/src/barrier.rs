@@ -23,12 +23,12 @@ const ALL: u64 = 8;
 /// The same for the barrier of processes at a collective allocation.
 const TOGETHER: u64 = 16;
 
-/// Arrives and waits, without release and acquire.
-pub fn arrive(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
+/// Arrives for `weight` processors of one process and waits, without release and acquire.
+pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
     let node = cluster.mine().node();
     let round = node.barrier_round.load(Ordering::Acquire);
     let each = cluster.shape.processors_per_node() as u32;
-    if node.barrier_arrived.fetch_add(1, Ordering::SeqCst) + 1 < each {
+    if node.barrier_arrived.fetch_add(weight, Ordering::SeqCst) + weight < each {
         // A process that ended after this round went on is none of our business.
         if node.ending.load(Ordering::SeqCst) > 0 && node.barrier_round.load(Ordering::SeqCst) == round {
             return Err(left());

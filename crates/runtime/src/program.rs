@@ -5,7 +5,7 @@
 //! thread it interrupted.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use finespun_errors::Code;
 use finespun_heap::Policy;
@@ -55,7 +55,7 @@ pub fn abort(code: i32, why: &str) -> ! {
 }
 
 /// Who the caller is and how many there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The caller's node.
     pub node: usize,
@@ -67,6 +67,10 @@ pub struct Identity {
     pub processors: usize,
     /// Processors on each node.
     pub per_node: usize,
+    /// The caller's process.
+    pub process: usize,
+    /// Processes of the job.
+    pub processes: usize,
 }
 
 /// See [`Identity`].
@@ -84,6 +88,8 @@ pub fn identity() -> Result<Identity> {
         processor: cluster.processor_at(slot).0 as usize,
         processors: shape.processors(),
         per_node: shape.processors_per_node(),
+        process: usize::from(cluster.me.0) * shape.views + usize::from(cluster.my_view().0),
+        processes: shape.nodes * shape.views,
     })
 }
 
@@ -416,7 +422,10 @@ pub fn barrier_all() -> Result<()> {
         return Err(Failure::new(Code::Argument, what));
     }
     consistency::release(cluster);
-    meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot))?;
+    // Where every process runs main, and no fsp_parallel is under way, main speaks for the process's serving threads too.
+    let alone = entered.runtime.model == Model::Spmd && PARALLEL.load(Ordering::Relaxed) == 0;
+    let weight = if alone { cluster.shape.threads as u32 } else { 1 };
+    meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot, weight))?;
     meter::count(cluster, Counter::Barriers, 1);
     consistency::acquire(cluster);
     Ok(())
@@ -528,6 +537,17 @@ pub fn join_thread(handle: u64) -> Result<u64> {
     let result = threads::join(entered.cluster, entered.slot, Handle(handle))?;
     consistency::acquire(entered.cluster);
     Ok(result)
+}
+
+/// The calls of `fsp_parallel` under way in this process.
+static PARALLEL: AtomicU32 = AtomicU32::new(0);
+
+/// Runs `body`, which runs a function on all of [`parallel_processors`], as an `fsp_parallel`.
+pub fn in_parallel<R>(body: impl FnOnce() -> R) -> R {
+    PARALLEL.fetch_add(1, Ordering::Relaxed);
+    let result = body();
+    PARALLEL.fetch_sub(1, Ordering::Relaxed);
+    result
 }
 
 /// The processors, besides the caller's, on which `fsp_parallel` runs a function: all of the job in the main model, those
