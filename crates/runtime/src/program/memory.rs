@@ -1,0 +1,147 @@
+//! The shared heap, as a program asks for it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use finespun_errors::Code;
+use finespun_heap::Policy;
+use finespun_types::{Bucket, NodeId, UNIT_BYTES, UnitId};
+
+use super::{Result, enter};
+use crate::cluster::Cluster;
+use crate::memory::{self, Call};
+use crate::misuse::Failure;
+use crate::start::{Model, running};
+use crate::{barrier, consistency, meter};
+
+/// Where the caller wants homes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// At whoever touches a page first.
+    FirstTouch,
+    /// At this node.
+    Node(usize),
+    /// Dealt to the nodes in blocks of so many bytes.
+    Dealt(u64),
+}
+
+/// Allocates; the address. Acquires, as [`free`] releases: memory may come from another node, whose last stores to it must
+/// neither arrive later nor be missing from this node's copy, against which its diffs are made.
+///
+/// # Errors
+/// [`Code::HeapExhausted`], [`Code::Argument`].
+pub fn allocate(size: u64, align: u64, home: Home) -> Result<usize> {
+    let entered = enter()?;
+    let policy = match home {
+        Home::FirstTouch => Policy::FirstTouch,
+        Home::Node(node) if node < entered.cluster.shape.nodes => Policy::On(NodeId(node as u8)),
+        Home::Node(node) => {
+            let what = format!("fsp_malloc_on: node {node} of {}", entered.cluster.shape.nodes);
+            return Err(Failure { code: Code::Argument, what });
+        }
+        Home::Dealt(block) => memory::dealt(block),
+    };
+    let call = Call::Allocate { size, align, policy, node: entered.cluster.me };
+    let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
+    consistency::acquire(entered.cluster);
+    Ok(base(entered.cluster) + offset as usize)
+}
+
+/// Memory that all processes of an SPMD program get together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// Its address, the same in each process.
+    pub address: usize,
+    /// This process zeroes it, before [`meet`].
+    pub zero: bool,
+}
+
+/// Allocates together with all processes of an SPMD program, which make the same calls in the same order. In the main
+/// model the memory is the caller's alone. [`meet`] comes next.
+///
+/// # Errors
+/// [`Code::HeapExhausted`]; [`Code::Argument`] when processes disagree about the size.
+pub fn allocate_together(size: u64) -> Result<Together> {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let entered = enter()?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    if entered.runtime.model == Model::Main {
+        return Ok(Together { address: allocate(size, UNIT_BYTES as u64, Home::FirstTouch)?, zero: true });
+    }
+    let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+    let (offset, _) = memory::call(cluster, slot, Call::Together { number, size })?;
+    consistency::acquire(cluster);
+    let zero = cluster.me == NodeId(0) && cluster.my_view().0 == 0;
+    Ok(Together { address: base(cluster) + offset as usize, zero })
+}
+
+/// Waits for all processes of an SPMD program; releases and acquires. Nothing in the main model.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn meet() -> Result<()> {
+    let entered = enter()?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    if entered.runtime.model == Model::Spmd {
+        consistency::release(cluster);
+        meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive_together(cluster, slot))?;
+        consistency::acquire(cluster);
+    }
+    Ok(())
+}
+
+/// Gives an allocation back. Releases: what this view stored there must be at its home before another node's stores.
+///
+/// # Errors
+/// [`Code::BadFree`].
+pub fn free(address: usize) -> Result<()> {
+    let entered = enter()?;
+    let result = match offset(entered.cluster, address) {
+        Some(offset) => {
+            consistency::release(entered.cluster);
+            memory::call(entered.cluster, entered.slot, Call::Free { offset }).map(|_| ())
+        }
+        None => Err(Failure::new(Code::BadFree, "it lies outside the shared heap")),
+    };
+    result.map_err(|failure| Failure { what: format!("fsp_free({address:#x}): {}", failure.what), ..failure })
+}
+
+/// The usable bytes of an allocation; 0 if it is none.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn usable(address: usize) -> Result<u64> {
+    let entered = enter()?;
+    match offset(entered.cluster, address) {
+        Some(offset) => Ok(memory::call(entered.cluster, entered.slot, Call::Usable { offset })?.0),
+        None => Ok(0),
+    }
+}
+
+/// Does the address lie in the shared space?
+#[must_use]
+pub fn is_shared(address: usize) -> bool {
+    running().is_some_and(|runtime| offset(runtime.cluster, address).is_some())
+}
+
+/// The home of an address, as this node knows it.
+#[must_use]
+pub fn home(address: usize) -> Option<usize> {
+    let entered = enter().ok()?;
+    let cluster = entered.cluster;
+    let unit = UnitId((offset(cluster, address)? / UNIT_BYTES as u64) as u32);
+    let place = cluster.place(cluster.me, unit);
+    let home = place.fixed_home.or_else(|| cluster.mine().lock(unit).state().home()).or_else(|| {
+        // Another node may have touched it first.
+        cluster.reaches(place.manager).then(|| cluster.at(place.manager).lock(unit).homes().home()).flatten()
+    });
+    home.map(|home| usize::from(home.0))
+}
+
+pub(super) fn base(cluster: &Cluster) -> usize {
+    cluster.view.as_ref().map_or(0, |(_, mapping)| mapping.addresses().start)
+}
+
+pub(super) fn offset(cluster: &Cluster, address: usize) -> Option<u64> {
+    let offset = address.checked_sub(base(cluster))?;
+    (offset < cluster.shape.pages * UNIT_BYTES).then_some(offset as u64)
+}

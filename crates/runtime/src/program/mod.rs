@@ -1,0 +1,183 @@
+//! What a program can ask, as the borders (the C API) call it: release and acquire where they belong, counted and timed.
+//!
+//! Every function may be called by any thread of the process. Each blocks signals while it is inside the engine, so
+//! that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
+//! thread it interrupted.
+//!
+//! Here: start and end, who am I, phases; `memory`, `objects` and `threads` for the rest.
+
+mod memory;
+mod objects;
+mod threads;
+
+pub use memory::*;
+pub use objects::*;
+pub use threads::*;
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use finespun_errors::Code;
+use finespun_sys::process::{ErrnoKept, SignalsBlocked};
+
+use crate::cluster::Cluster;
+use crate::misuse::{self, Failure};
+use crate::start::{self, Model, Runtime, runtime};
+use crate::{meter, phases};
+
+/// What a call returns.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Starts the runtime; see [`Model`]. `run` runs a function of the program by address and argument.
+///
+/// # Errors
+/// Why the process cannot take part.
+pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtime> {
+    start::start(model, run)
+}
+
+/// Ends the runtime of this process; nothing if it is not running.
+pub fn end() {
+    start::end();
+}
+
+/// Ends the job with an error of the program.
+pub fn fail(failure: &Failure) -> ! {
+    let place = runtime().map_or_else(|_| misuse::joined_as(), |runtime| misuse::place(runtime.cluster));
+    misuse::end_job(place, failure)
+}
+
+/// Ends the job because the program says so.
+pub fn abort(code: i32, why: &str) -> ! {
+    let place = runtime().map_or_else(|_| misuse::joined_as(), |runtime| misuse::place(runtime.cluster));
+    misuse::end_job_with(place, &Failure::new(Code::Aborted, why), code.clamp(1, 255))
+}
+
+/// Who the caller is and how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The caller's node.
+    pub node: usize,
+    /// Nodes of the job.
+    pub nodes: usize,
+    /// The caller's processor; a thread that the program made itself has the number of its process's first.
+    pub processor: usize,
+    /// Processors of the job.
+    pub processors: usize,
+    /// Processors on each node.
+    pub per_node: usize,
+    /// The caller's process.
+    pub process: usize,
+    /// Processes of the job.
+    pub processes: usize,
+}
+
+/// See [`Identity`].
+///
+/// # Errors
+/// [`Code::NotStarted`], [`Code::Forked`].
+pub fn identity() -> Result<Identity> {
+    let cluster = runtime()?.cluster;
+    let shape = &cluster.shape;
+    let first = usize::from(cluster.my_view().0) * shape.threads;
+    let slot = meter::slot_index().filter(|slot| *slot < shape.processors_per_node()).unwrap_or(first);
+    Ok(Identity {
+        node: usize::from(cluster.me.0),
+        nodes: shape.nodes,
+        processor: cluster.processor_at(slot).0 as usize,
+        processors: shape.processors(),
+        per_node: shape.processors_per_node(),
+        process: usize::from(cluster.me.0) * shape.views + usize::from(cluster.my_view().0),
+        processes: shape.nodes * shape.views,
+    })
+}
+
+/// The engine, entered by a call of the program.
+struct Entered {
+    runtime: &'static Runtime,
+    cluster: &'static Cluster,
+    slot: usize,
+    _signals: SignalsBlocked,
+    /// What waits makes system calls that fail in the ordinary course of things; the program's `errno` is its own.
+    _errno: ErrnoKept,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.cluster.flush_messages();
+    }
+}
+
+fn enter() -> Result<Entered> {
+    let runtime = runtime()?;
+    let cluster = runtime.cluster;
+    let errno = ErrnoKept::new();
+    let signals = SignalsBlocked::new();
+    let slot = match meter::slot_index() {
+        Some(slot) => slot,
+        None => adopt(cluster)?,
+    };
+    Ok(Entered { runtime, cluster, slot, _signals: signals, _errno: errno })
+}
+
+/// Gives a thread that the program made itself a slot to wait in.
+fn adopt(cluster: &'static Cluster) -> Result<usize> {
+    several_threads_now(cluster);
+    let Some(slot) = cluster.take_guest_slot() else {
+        let what = "more threads of the program's own call the library at once than a node has room for (31)";
+        return Err(Failure::new(Code::Argument, what));
+    };
+    meter::become_slot(slot);
+    GUEST.set(Some(Guest { cluster, slot }));
+    Ok(slot)
+}
+
+thread_local! {
+    /// Gives the thread's slot back when the thread ends.
+    static GUEST: Cell<Option<Guest>> = const { Cell::new(None) };
+}
+
+/// A slot taken by a thread that the program made itself.
+struct Guest {
+    cluster: &'static Cluster,
+    slot: usize,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.cluster.give_guest_slot(self.slot);
+    }
+}
+
+fn several_threads_now(cluster: &Cluster) {
+    cluster.mine().view(cluster.my_view()).several_threads.store(1, Ordering::SeqCst);
+}
+
+/// The program is about to make a thread of its own, perhaps before the start: from now on nothing may be skipped at a
+/// release.
+pub fn note_own_thread() {
+    start::OWN_THREADS.store(true, Ordering::Relaxed);
+    if let Some(runtime) = start::running() {
+        several_threads_now(runtime.cluster);
+    }
+}
+
+/// Opens a phase of the program, for reports.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn begin_phase(name: &str) -> Result<()> {
+    let cluster = runtime()?.cluster;
+    phases::begin(&meter::slot(cluster).phases, name);
+    Ok(())
+}
+
+/// Closes the last phase opened.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn end_phase() -> Result<()> {
+    let cluster = runtime()?.cluster;
+    phases::end(&meter::slot(cluster).phases);
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Mutexes, condition variables, barriers and flags, as a program uses them.
+
+use std::sync::atomic::Ordering;
+
+use finespun_errors::Code;
+use finespun_sync::Event;
+use finespun_types::{Bucket, Counter};
+
+use super::memory::offset;
+use super::threads::PARALLEL;
+use super::{Entered, Result, enter};
+use crate::cluster::Cluster;
+use crate::misuse::Failure;
+use crate::start::Model;
+use crate::{barrier, consistency, meter, objects};
+
+/// Locks a mutex.
+///
+/// # Errors
+/// [`Code::Relock`], [`Code::Argument`].
+pub fn lock(mutex: usize) -> Result<()> {
+    let entered = enter_for(mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, Event::Lock { mutex: mutex as u64, who }))?;
+    meter::count(cluster, Counter::LockAcquires, 1);
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Locks a mutex if nobody holds it.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn try_lock(mutex: usize) -> Result<bool> {
+    let entered = enter_for(mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    let locked = objects::call(cluster, slot, Event::TryLock { mutex: mutex as u64, who })? == 1;
+    if locked {
+        meter::count(cluster, Counter::LockAcquires, 1);
+        consistency::acquire(cluster);
+    }
+    Ok(locked)
+}
+
+/// Unlocks a mutex.
+///
+/// # Errors
+/// [`Code::NotOwner`], [`Code::Argument`].
+pub fn unlock(mutex: usize) -> Result<()> {
+    let entered = enter_for(mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    let who = cluster.processor_at(slot);
+    objects::call(cluster, slot, Event::Unlock { mutex: mutex as u64, who })?;
+    Ok(())
+}
+
+/// Waits for a condition variable with the mutex given up.
+///
+/// # Errors
+/// [`Code::NotOwner`], [`Code::Argument`].
+pub fn wait_condition(condition: usize, mutex: usize) -> Result<()> {
+    let entered = enter_for(condition, "condition variable")?;
+    check_object(entered.cluster, mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    meter::count(cluster, Counter::ConditionWaits, 1);
+    let who = cluster.processor_at(slot);
+    meter::timed(cluster, Bucket::LockWait, || {
+        objects::wait_condition(cluster, slot, condition as u64, mutex as u64)?;
+        objects::call(cluster, slot, Event::Lock { mutex: mutex as u64, who })
+    })?;
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Wakes the longest waiter of a condition variable, or all.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn signal(condition: usize, all: bool) -> Result<()> {
+    let entered = enter_for(condition, "condition variable")?;
+    let condition = condition as u64;
+    let event = if all { Event::Broadcast { condition } } else { Event::Signal { condition } };
+    objects::call(entered.cluster, entered.slot, event)?;
+    Ok(())
+}
+
+/// Waits until `count` processors have arrived at a barrier.
+///
+/// # Errors
+/// [`Code::BarrierCount`], [`Code::Argument`].
+pub fn barrier(barrier: usize, count: u32) -> Result<()> {
+    let entered = enter_for(barrier, "barrier")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    let who = cluster.processor_at(slot);
+    let event = Event::Arrive { barrier: barrier as u64, count, who, weight: 1 };
+    meter::timed(cluster, Bucket::BarrierWait, || objects::call(cluster, slot, event))?;
+    meter::count(cluster, Counter::Barriers, 1);
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Waits until all processors of the job have arrived.
+///
+/// # Errors
+/// [`Code::BarrierCount`], [`Code::Argument`].
+pub fn barrier_all() -> Result<()> {
+    let entered = enter()?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    if slot >= cluster.shape.processors_per_node() {
+        let what = "fsp_barrier_all in a thread that the program made itself: it is no processor";
+        return Err(Failure::new(Code::Argument, what));
+    }
+    consistency::release(cluster);
+    // Where every process runs main, and no fsp_parallel is under way, main speaks for the process's serving threads too.
+    let alone = entered.runtime.model == Model::Spmd && PARALLEL.load(Ordering::Relaxed) == 0;
+    let weight = if alone { cluster.shape.threads as u32 } else { 1 };
+    meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot, weight))?;
+    meter::count(cluster, Counter::Barriers, 1);
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// Raises a flag.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn set_flag(flag: usize, value: u32) -> Result<()> {
+    let entered = enter_for(flag, "flag")?;
+    consistency::release(entered.cluster);
+    meter::count(entered.cluster, Counter::Flags, 1);
+    objects::call(entered.cluster, entered.slot, Event::SetFlag { flag: flag as u64, value })?;
+    Ok(())
+}
+
+/// Waits for a flag.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn wait_flag(flag: usize, value: u32) -> Result<u32> {
+    let entered = enter_for(flag, "flag")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    let event = Event::WaitFlag { flag: flag as u64, value, who };
+    let value = meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, event))?;
+    meter::count(cluster, Counter::Flags, 1);
+    consistency::acquire(cluster);
+    Ok(value as u32)
+}
+
+/// The value of a flag.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn read_flag(flag: usize) -> Result<u32> {
+    let entered = enter_for(flag, "flag")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let who = cluster.processor_at(slot);
+    let value = objects::call(cluster, slot, Event::ReadFlag { flag: flag as u64, who })?;
+    consistency::acquire(cluster);
+    Ok(value as u32)
+}
+
+/// Puts a flag back to 0.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn reset_flag(flag: usize) -> Result<()> {
+    let entered = enter_for(flag, "flag")?;
+    objects::call(entered.cluster, entered.slot, Event::ResetFlag { flag: flag as u64 })?;
+    Ok(())
+}
+
+fn enter_for(object: usize, kind: &str) -> Result<Entered> {
+    let entered = enter()?;
+    check_object(entered.cluster, object, kind)?;
+    Ok(entered)
+}
+
+/// Objects are known by their addresses, which mean the same to everybody only in the shared space.
+fn check_object(cluster: &Cluster, object: usize, kind: &str) -> Result<()> {
+    match offset(cluster, object) {
+        Some(offset) if offset % 8 == 0 => Ok(()),
+        Some(_) => Err(Failure::new(Code::Argument, format!("the {kind} at {object:#x} is not aligned to 8 bytes"))),
+        None => Err(Failure::new(
+            Code::Argument,
+            format!("the {kind} at {object:#x} is not in shared memory: allocate it with fsp_malloc"),
+        )),
+    }
+}
