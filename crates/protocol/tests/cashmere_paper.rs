@@ -104,7 +104,7 @@ fn nodes(all: &[NodeId]) -> NodeSet {
 }
 
 /// "Each page of shared memory in Cashmere has a single, distinguished home node" [§2.1]; "namely, the first node to
-/// touch the page after initialization" [§2.3.1.1].
+/// Every page has one home, the first node that touches it [§2.1, §2.3.1.1].
 #[test]
 fn the_first_node_to_touch_a_page_becomes_its_home() {
     let mut homes = Homes::default();
@@ -113,7 +113,7 @@ fn the_first_node_to_touch_a_page_becomes_its_home() {
     assert_eq!(homes.home(), Some(OTHER));
 }
 
-/// "The home node maintains a master copy of the page" [§2.1].
+/// The home's frame is the master copy [§2.1].
 #[test]
 fn the_home_has_the_master_copy_and_needs_no_twin_and_no_diff() {
     let mut home = Copy::written(HOME);
@@ -121,8 +121,7 @@ fn the_home_has_the_master_copy_and_needs_no_twin_and_no_diff() {
     assert!(has(&home.flush(A), send(HOME, Msg::Flush, Contents::Nothing)));
 }
 
-/// "Invalidation messages are sent at release operations, and the master copy of the page is updated to reflect changes
-/// made by the releaser" [§2.1].
+/// A release brings the changes to the master copy and tells the sharers that their copies are old [§2.1].
 #[test]
 fn a_release_updates_the_master_copy_and_then_sends_invalidations() {
     let mut copy = Copy::written(ME);
@@ -138,8 +137,7 @@ fn a_release_updates_the_master_copy_and_then_sends_invalidations() {
     assert_eq!(copy.recv(HOME, ack).actions.as_slice(), [send(OTHER, Msg::Notice, Contents::Nothing)]);
 }
 
-/// "but the processing of invalidations is delayed until a subsequent acquire at the destination node, and retrieval of
-/// updates from the master copy is delayed until the next access after the invalidation" [§2.1].
+/// A sharer obeys at its own next acquire, and fetches only when it then touches the page [§2.1].
 #[test]
 fn an_invalidation_waits_for_the_acquire_and_the_update_for_the_next_access() {
     let mut copy = Copy::shared(ME);
@@ -151,8 +149,7 @@ fn an_invalidation_waits_for_the_acquire_and_the_update_for_the_next_access() {
     assert_eq!(copy.read(A).actions.as_slice(), [send(HOME, Msg::Fetch { write: false }, Contents::Nothing)]);
 }
 
-/// "A page may be written by more than one processor concurrently ... and can be merged at the home node without
-/// conflict" [§2.1].
+/// Several processors may write one page at a time; their changes meet at the home [§2.1].
 #[test]
 fn two_nodes_write_a_page_at_once_and_the_home_applies_both_diffs() {
     let sharers = nodes(&[ME, OTHER]);
@@ -164,8 +161,7 @@ fn two_nodes_write_a_page_at_once_and_the_home_applies_both_diffs() {
     assert_eq!((directory.phase, directory.sharers), (Phase::Shared, sharers));
 }
 
-/// "Invalidations in Cashmere take effect at the time of the next acquire, whether it is causally related or not" [§2.1]:
-/// an acquire names no lock and no releaser.
+/// An acquire obeys every notice that has come, whatever it follows [§2.1]: it names no lock and no releaser.
 #[test]
 fn any_acquire_obeys_the_invalidations_of_all_releasers() {
     let mut copy = Copy::shared(ME);
@@ -175,8 +171,7 @@ fn any_acquire_obeys_the_invalidations_of_all_releasers() {
     assert!(has(&copy.acquire(A), right(A, Access::None)));
 }
 
-/// "On a page fault, the protocol updates sharing set information in the page directory and obtains an up-to-date copy of
-/// the page from the home node" [§2.1].
+/// A fault puts the node in the sharing set and brings the home's copy [§2.1].
 #[test]
 fn a_fault_enters_the_sharing_set_and_brings_the_page_from_the_home() {
     let mut directory = Directory { sharers: nodes(&[HOME]), ..Directory::default() };
@@ -188,16 +183,14 @@ fn a_fault_enters_the_sharing_set_and_brings_the_page_from_the_home() {
     assert_eq!(copy.recv(HOME, GRANT).actions.as_slice(), [Action::Install, Action::Wake]);
 }
 
-/// "If the fault is due to a write access, the protocol also creates a pristine copy of the page (called a twin) and adds
-/// the page to the local dirty list" [§2.1].
+/// A write fault makes a twin and puts the page on the dirty list [§2.1].
 #[test]
 fn a_write_fault_makes_a_twin_and_enters_the_dirty_list_before_the_view_may_write() {
     let expected = [Action::MakeTwin, Action::ListDirty(ViewSet::only(A)), right(A, Access::Write)];
     assert_eq!(Copy::shared(ME).write(A).actions.as_slice(), expected);
 }
 
-/// "a page that is shared by only one node is moved into exclusive mode. In this case, the twin and dirty list operations
-/// are skipped" [§2.1].
+/// A page with one sharer goes into exclusive mode: no twin, no dirty list [§2.1].
 #[test]
 fn a_page_of_one_node_goes_into_exclusive_mode_without_twin_or_dirty_list() {
     let mut directory = Directory::default();
@@ -222,7 +215,7 @@ fn the_only_sharer_is_upgraded_without_a_page() {
     assert_eq!(copy.write(A).actions.as_slice(), [right(A, Access::Write)]);
 }
 
-/// "and the page will incur no protocol overhead until another sharer emerges" [§2.1].
+/// Exclusive mode costs nothing more until another node asks [§2.1].
 #[test]
 fn an_exclusive_page_costs_nothing_until_another_sharer_emerges() {
     let mut copy = Copy::exclusive(ME);
@@ -233,16 +226,15 @@ fn an_exclusive_page_costs_nothing_until_another_sharer_emerges() {
     assert_eq!((copy.unit.mode, copy.unit.dirty), (Mode::Shared, both));
 }
 
-/// "After propagating diffs, the protocol downgrades permissions on the dirty pages" [§2.1]. Here the right goes first: a
-/// store after the diff was read must fault.
+/// A release takes away the right to write [§2.1]. The paper does so after the diff, here the right goes first: a store
+/// after the diff was read must fault.
 #[test]
 fn a_release_takes_the_right_to_write_before_the_diff_is_read() {
     let expected = [right(A, Access::Read), send(HOME, Msg::Flush, Contents::Diff { refresh: false })];
     assert_eq!(Copy::written(ME).flush(A).actions.as_slice(), expected);
 }
 
-/// "and sends write notices to all nodes in the sharing set" [§2.1]: all but the releaser, and the home, whose frame has
-/// the changes.
+/// The sharing set gets the write notices [§2.1]: all but the releaser, and the home, whose frame has the changes.
 #[test]
 fn write_notices_go_to_the_sharing_set_without_releaser_and_home() {
     let mut copy = Copy::written(ME);
@@ -252,8 +244,7 @@ fn write_notices_go_to_the_sharing_set_without_releaser_and_home() {
     assert_eq!(step.actions.as_slice(), [Action::Send { to, msg: Msg::Notice, contents: Contents::Nothing }]);
 }
 
-/// Notices are "accumulated in a list that each of the node's processors will peruse on its next acquire operation,
-/// invalidating any mentioned pages that have a mapping on that processor" [§2.1].
+/// Notices wait in a list until the processor's next acquire, which drops the mappings they name [§2.1].
 #[test]
 fn each_view_that_maps_the_page_obeys_a_notice_at_its_own_acquire() {
     let mut copy = Copy::shared(ME);
@@ -263,7 +254,7 @@ fn each_view_that_maps_the_page_obeys_a_notice_at_its_own_acquire() {
     assert_eq!(copy.unit.mapped, ViewSet::only(B));
 }
 
-/// "... and that have not subsequently been updated by some other local processor" [§2.1].
+/// But not a mapping of a frame that another processor of the node has meanwhile brought up to date [§2.1].
 #[test]
 fn a_page_that_another_processor_of_the_node_updated_stays_mapped() {
     let mut copy = Copy::shared(ME);
@@ -276,8 +267,7 @@ fn a_page_that_another_processor_of_the_node_updated_stays_mapped() {
     assert!(copy.unit.mapped.contains(B));
 }
 
-/// "Page fetch requests can safely be eliminated if the page's last update timestamp is greater than the page's last
-/// write notice timestamp" [§2.1].
+/// A copy updated after the last notice came needs no fetch [§2.1].
 #[test]
 fn a_fetch_is_skipped_when_the_last_update_is_later_than_the_last_notice() {
     let mut copy = Copy::shared(ME);
@@ -286,7 +276,7 @@ fn a_fetch_is_skipped_when_the_last_update_is_later_than_the_last_notice() {
     assert!(sends(&copy.read(ViewId(2)), |msg| matches!(msg, Msg::Fetch { .. })));
 }
 
-/// The timestamp "of its last update" [§2.1] is when the page was asked for: what was flushed after that is missing.
+/// When a copy was updated is when the page was asked for [§2.1 leaves it open]: what was flushed after that is missing.
 #[test]
 fn a_notice_that_overtakes_the_page_makes_the_page_old_when_it_arrives() {
     let mut copy = Copy::at(ME);
@@ -310,15 +300,14 @@ fn an_acquire_while_a_fault_waits_makes_it_fetch_again() {
     assert!(sends(&copy.read(A), |msg| matches!(msg, Msg::Fetch { .. })));
 }
 
-/// "All processors in a given node share the same physical frame ... Software overhead is incurred only when sharing
-/// spans nodes" [§2.1].
+/// The processors of a node share a frame; only sharing between nodes costs anything [§2.1].
 #[test]
 fn a_second_writer_of_the_node_sends_nothing_and_needs_no_second_twin() {
     let step = Copy::written(ME).write(B);
     assert_eq!(step.actions.as_slice(), [Action::ListDirty(ViewSet::only(B)), right(B, Access::Write)]);
 }
 
-/// "protocol transactions from different processors on the same node are coalesced whenever possible" [§2.1]: fetches.
+/// Two processors of a node that need one page cause one fetch [§2.1].
 #[test]
 fn two_faults_of_a_node_share_one_fetch() {
     let mut copy = Copy::at(ME);
@@ -344,8 +333,8 @@ fn two_releases_of_a_node_share_one_flush() {
     assert!(has(&second, Action::FlushSkipped) && !sends(&second, |msg| msg == Msg::Flush));
 }
 
-/// "CSM-2L employs a novel incoming diff page update operation": it "compares incoming data from the home node to the
-/// existing twin of the page (if any) and then writes only the differences to both the working page and the twin" [§2.1].
+/// The two-way diff: what differs between the page that came and the twin goes to both frame and twin, nothing else
+/// does [§2.1].
 #[test]
 fn an_update_beside_local_writers_is_an_incoming_diff_and_shoots_down_no_mapping() {
     let mut copy = Copy::written(ME);
@@ -355,8 +344,8 @@ fn an_update_beside_local_writers_is_an_incoming_diff_and_shoots_down_no_mapping
     assert!(copy.unit.writers.contains(A), "the writer goes on writing");
 }
 
-/// "Updating the twin ensures that only local modifications are flushed back to the home node" [§2.1]: beside other local
-/// writers, the twin becomes what was sent.
+/// The twin is kept up to date so that a node flushes its own changes only [§2.1]: beside other local writers, it becomes
+/// what was sent.
 #[test]
 fn a_flush_beside_other_local_writers_keeps_the_twin_refreshed() {
     let mut copy = Copy::written(ME);
@@ -365,8 +354,7 @@ fn a_flush_beside_other_local_writers_keeps_the_twin_refreshed() {
     assert!(copy.unit.has_twin);
 }
 
-/// "To avoid race conditions, Cashmere must be sure that all diffs are completed before returning from a release
-/// operation" [§2.3.1.1]; with messages, acknowledgments tell [§2.3.1].
+/// A release is over when its diffs are complete [§2.3.1.1]; with messages, acknowledgments tell [§2.3.1].
 #[test]
 fn a_release_is_complete_only_when_home_and_sharers_have_answered() {
     let mut copy = Copy::written(ME);
@@ -377,7 +365,7 @@ fn a_release_is_complete_only_when_home_and_sharers_have_answered() {
     assert!(has(&copy.recv(NodeId(3), Msg::NoticeAck), done));
 }
 
-/// "In fact, an explicit directory message is needed only when a page is invalidated" [§2.3.1.3].
+/// Only an invalidated page needs a directory message of its own [§2.3.1.3].
 #[test]
 fn the_only_message_for_the_directory_alone_is_sent_when_the_last_mapping_goes() {
     let mut copy = Copy::shared(ME);
