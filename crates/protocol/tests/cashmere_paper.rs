@@ -103,7 +103,6 @@ fn nodes(all: &[NodeId]) -> NodeSet {
     all.iter().fold(NodeSet::EMPTY, |set, &node| set.with(node))
 }
 
-/// "Each page of shared memory in Cashmere has a single, distinguished home node" [§2.1]; "namely, the first node to
 /// Every page has one home, the first node that touches it [§2.1, §2.3.1.1].
 #[test]
 fn the_first_node_to_touch_a_page_becomes_its_home() {
