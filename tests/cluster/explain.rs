@@ -1,8 +1,9 @@
 //! What the command explains without a job.
 
 use std::fs;
+use std::process::Command;
 
-use crate::support::{Job, root};
+use crate::support::{Job, built, root, succeed};
 
 /// The numbers in the catalogue's list.
 fn numbers() -> Vec<String> {
@@ -62,5 +63,14 @@ fn the_doctor_has_a_line_for_every_subject() {
             said.is_some_and(|said| said.trim_start().starts_with(&format!("{subject}:")))
         });
         assert_eq!(lines.count(), 1, "{subject}\n{done}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let finespun = built("bin/finespun");
+    for what in ["doctor", "explain", "explain E041", "--help"] {
+        let line = format!("set -o pipefail; {} {what} | true", finespun.display());
+        succeed(Command::new("bash").args(["-c", &line]));
     }
 }

@@ -12,6 +12,8 @@ use finespun_sys::memory::{self, Mapping};
 use finespun_sys::probe::{Offered, probe};
 use finespun_types::SPACE_BASE;
 
+use crate::output;
+
 /// A heap that every program should be able to have: the largest that ever is, then smaller ones.
 const WINDOWS: [(usize, &str); 3] = [(32 << 40, "32 TiB"), (1 << 40, "1 TiB"), (64 << 30, "64 GiB")];
 const GIB: f64 = (1u64 << 30) as f64;
@@ -31,9 +33,8 @@ pub fn doctor() -> i32 {
         diffs(),
         loopback(),
     ];
-    for finding in findings {
-        println!("{finding}");
-    }
+    let text = findings.iter().map(|finding| format!("{finding}\n")).collect::<String>();
+    output::print(&text);
     0
 }
 

@@ -2,22 +2,20 @@
 
 use finespun_errors::{Code, Place, Report};
 
+use crate::output;
+
 /// Prints one error's explanation, or the list of all.
 pub fn explain(number: Option<&str>) -> Result<i32, Report> {
     let Some(number) = number else {
-        for code in Code::ALL {
-            println!("{code}  {}", code.why());
-        }
+        output::print(&Code::ALL.iter().map(|code| format!("{code}  {}\n", code.why())).collect::<String>());
         return Ok(0);
     };
     let code = number.parse::<Code>().map_err(|_| {
         let what = format!("\"{number}\" is no number of an error; `finespun explain` lists them");
         Report { code: Code::Usage, place: Place::Launcher, what }
     })?;
-    println!("{code}: {}\n", code.why());
-    println!("{}\n", wrapped(code.more(), 80));
-    println!("What to do: {}.", code.fix());
-    println!("Exit code:  {}", exit_code(code));
+    let (why, more, fix, exit) = (code.why(), wrapped(code.more(), 80), code.fix(), exit_code(code));
+    output::print(&format!("{code}: {why}\n\n{more}\n\nWhat to do: {fix}.\nExit code:  {exit}\n"));
     Ok(0)
 }
 

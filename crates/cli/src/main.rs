@@ -7,6 +7,7 @@ mod doctor;
 mod environment;
 mod explain;
 mod options;
+mod output;
 mod report;
 mod run;
 
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
 fn refuse_usage(error: &clap::Error) -> ExitCode {
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_help {
-        print!("{error}");
+        output::print(&error.to_string());
         return ExitCode::SUCCESS;
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {

@@ -8,12 +8,14 @@ use std::path::Path;
 use finespun_errors::{Code, Place, Report};
 use finespun_report::{RunStats, Style, summary};
 
+use crate::output;
+
 /// `finespun report FILE`: prints the summary of a finished run.
 pub fn reprint(file: &Path) -> Result<i32, Report> {
     let text = fs::read_to_string(file).map_err(|error| refuse(file, &error.to_string()))?;
     let stats: RunStats =
         serde_json::from_str(&text).map_err(|error| refuse(file, &format!("is not what --stats writes: {error}")))?;
-    print!("{}", summary(&stats, style(io::stdout().is_terminal())));
+    output::print(&summary(&stats, style(io::stdout().is_terminal())));
     Ok(0)
 }
 

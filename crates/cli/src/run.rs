@@ -13,13 +13,14 @@ use finespun_report::{PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::Told;
 
 use crate::options::{PROCESSORS_MAX, PROTOCOLS, Run};
+use crate::output;
 use crate::report;
 
 /// Runs the program to its end and returns the job's exit code.
 pub fn run(options: Run) -> Result<i32, Report> {
     if options.protocol == "help" {
         for (name, about) in PROTOCOLS {
-            println!("{name:<10} {about}");
+            output::print(&format!("{name:<10} {about}\n"));
         }
         return Ok(0);
     }
