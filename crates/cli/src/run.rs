@@ -9,7 +9,7 @@ use std::thread;
 use finespun_errors::{Code, Place, Report};
 use finespun_job::{Faults, Job, Transport};
 use finespun_launch::{Outcome, Plan, machine, program};
-use finespun_report::{PhaseTime, Run as RunOf, RunStats, summary};
+use finespun_report::{OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::Told;
 
 use crate::options::{PROCESSORS_MAX, PROTOCOLS, Run};
@@ -37,8 +37,9 @@ pub fn run(options: Run) -> Result<i32, Report> {
     };
     let plan = Plan { job: job.clone(), file, command: command.clone(), prefix: options.prefix };
     let outcome = finespun_launch::run(plan)?;
-    let counters = outcome.nodes.iter().map(|node| node.processors.clone()).collect::<Vec<_>>();
-    let stats = RunStats::new(describe(&job, &command, &outcome), &counters, phases(&job, &outcome));
+    let of_node = |told: &Told| OfNode { processors: told.processors.clone(), others: told.others };
+    let nodes = outcome.nodes.iter().map(of_node).collect::<Vec<_>>();
+    let stats = RunStats::new(describe(&job, &command, &outcome), &nodes, phases(&job, &outcome));
     if let Some((path, file)) = stats_file {
         write_stats(&stats, path, file)?;
     }

@@ -8,5 +8,5 @@ pub mod advice;
 mod stats;
 mod summary;
 
-pub use stats::{Counts, NodeCounts, PhaseTime, ProcessorTimes, Run, RunStats, Times};
+pub use stats::{Counts, NodeCounts, OfNode, PhaseTime, ProcessorTimes, Run, RunStats, Times};
 pub use summary::{Style, summary};

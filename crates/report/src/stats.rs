@@ -136,6 +136,18 @@ pub struct NodeCounts {
     /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Nanoseconds that the node's service process served other nodes, beside its processors and at the same time.
+    #[serde(default)]
+    pub service_process_ns: u64,
+}
+
+/// What one node counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfNode {
+    /// By processor.
+    pub processors: Vec<Counters>,
+    /// The node's service process and the threads that the program made itself.
+    pub others: Counters,
 }
 
 /// A phase that the program marked (`fsp_phase_begin`), of one processor.
@@ -172,20 +184,21 @@ pub struct RunStats {
 }
 
 impl RunStats {
-    /// Puts a run, the counters of its processors, by node, and their phases together.
+    /// Puts a run, what its nodes counted, and their processors' phases together.
     #[must_use]
-    pub fn new(run: Run, counters: &[Vec<Counters>], phases: Vec<PhaseTime>) -> Self {
+    pub fn new(run: Run, nodes: &[OfNode], phases: Vec<PhaseTime>) -> Self {
         let mut totals = Counts::ZERO;
         let (mut breakdown, mut per_node) = (Vec::new(), Vec::new());
         let mut processors = 0..;
-        for (node, of_node) in (0..).zip(counters) {
-            let mut counts = Counts::ZERO;
-            for (counters, processor) in of_node.iter().zip(&mut processors) {
+        for (node, of_node) in (0..).zip(nodes) {
+            let mut counts = Counts::of(&of_node.others);
+            for (counters, processor) in of_node.processors.iter().zip(&mut processors) {
                 counts.add(&Counts::of(counters));
                 breakdown.push(ProcessorTimes { node, processor, times: Times::of(counters) });
             }
             totals.add(&counts);
-            per_node.push(NodeCounts { node, counts });
+            let service_process_ns = of_node.others.nanos(Bucket::Service);
+            per_node.push(NodeCounts { node, counts, service_process_ns });
         }
         Self { run, totals, breakdown, per_node, phases }
     }
@@ -214,7 +227,7 @@ pub mod tests {
     use finespun_types::{Bucket, Counter, Counters};
     use serde_json::{Value, json};
 
-    use super::{Run, RunStats};
+    use super::{OfNode, Run, RunStats};
 
     /// A run of `nodes` nodes of one processor, with the given times (ms, by bucket) and counts on each.
     pub fn run_of(nodes: u32, times: impl Fn(u32) -> [u64; Bucket::COUNT], counts: &[(Counter, u64)]) -> RunStats {
@@ -239,7 +252,7 @@ pub mod tests {
             for &(counter, count) in counts {
                 counters.counts[counter as usize] = count;
             }
-            vec![counters]
+            OfNode { processors: vec![counters], others: Counters::ZERO }
         });
         RunStats::new(run, &counters.collect::<Vec<_>>(), Vec::new())
     }
@@ -320,7 +333,8 @@ pub mod tests {
     #[test]
     fn processors_are_numbered_over_the_nodes() {
         let stats = run_of(1, |_| [0; 7], &[]);
-        let stats = RunStats::new(stats.run, &[vec![Counters::ZERO; 2], vec![Counters::ZERO; 2]], Vec::new());
+        let two = OfNode { processors: vec![Counters::ZERO; 2], others: Counters::ZERO };
+        let stats = RunStats::new(stats.run, &[two.clone(), two], Vec::new());
         let numbers = stats.breakdown.iter().map(|times| (times.node, times.processor)).collect::<Vec<_>>();
         assert_eq!(numbers, [(0, 0), (0, 1), (1, 2), (1, 3)]);
     }

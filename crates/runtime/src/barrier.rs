@@ -31,14 +31,14 @@ pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure
     if node.barrier_arrived.fetch_add(weight, Ordering::SeqCst) + weight < each {
         // A process that ended after this round went on is none of our business.
         if node.ending.load(Ordering::SeqCst) > 0 && node.barrier_round.load(Ordering::SeqCst) == round {
-            return Err(left());
+            return Err(others_ended());
         }
         wait::until_changed(cluster, &node.barrier_round, round, &node.barrier_sleepers);
         return Ok(());
     }
     node.barrier_arrived.store(0, Ordering::SeqCst);
     let count = cluster.shape.processors() as u32;
-    arrive_at_all(cluster, slot, count, each)?;
+    arrive_at_all(cluster, slot, count, each, others_ended)?;
     node.barrier_round.fetch_add(1, Ordering::SeqCst);
     wait::wake(&node.barrier_round, &node.barrier_sleepers);
     Ok(())
@@ -57,24 +57,36 @@ pub fn arrive_at_end(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
     let node = cluster.mine().node();
     node.ending.fetch_add(1, Ordering::SeqCst);
     if node.barrier_arrived.load(Ordering::SeqCst) > 0 {
-        return Err(left());
+        return Err(ended_early());
     }
     // One more than there are processors, so that the end and the barrier of all never meet.
     let is_first = cluster.me == NodeId(0) && cluster.my_view() == ViewId(0);
     let weight = cluster.shape.threads as u32 + u32::from(is_first);
-    arrive_at_all(cluster, slot, cluster.shape.processors() as u32 + 1, weight)
+    arrive_at_all(cluster, slot, cluster.shape.processors() as u32 + 1, weight, ended_early)
 }
 
-fn arrive_at_all(cluster: &Cluster, slot: usize, count: u32, weight: u32) -> Result<(), Failure> {
+fn arrive_at_all(
+    cluster: &Cluster,
+    slot: usize,
+    count: u32,
+    weight: u32,
+    disagreement: fn() -> Failure,
+) -> Result<(), Failure> {
     let who = cluster.processor_at(slot);
     let arrived = objects::call(cluster, slot, Event::Arrive { barrier: ALL, count, who, weight });
     match arrived {
         Ok(_) => Ok(()),
-        Err(failure) if failure.code == Code::BarrierCount => Err(left()),
+        Err(failure) if failure.code == Code::BarrierCount => Err(disagreement()),
         Err(failure) => Err(failure),
     }
 }
 
-fn left() -> Failure {
-    Failure::new(Code::Left, "processors wait at fsp_barrier_all for others whose program has ended")
+/// At the barrier of all, met by the end of a process.
+fn others_ended() -> Failure {
+    Failure::new(Code::Left, "this processor waits at fsp_barrier_all for others whose program has ended")
+}
+
+/// At the end of a process, met by the barrier of all.
+fn ended_early() -> Failure {
+    Failure::new(Code::Left, "the program ended here while other processors wait at fsp_barrier_all")
 }

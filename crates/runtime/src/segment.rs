@@ -45,8 +45,10 @@ pub fn layout() -> u64 {
 /// What a node's memory tells after a run, or during one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// By processor of the node; what the node's service process and the program's own threads did is added to the first.
+    /// By processor of the node.
     pub processors: Vec<Counters>,
+    /// What the node's service process and threads of the program's own did, beside the processors and at the same time.
+    pub others: Counters,
     /// Nanoseconds of the monotonic clock when the first process started; 0 if none did.
     pub started_ns: u64,
     /// Nanoseconds of the monotonic clock when the last process ended; 0 if none did.
@@ -66,10 +68,9 @@ pub fn read(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, job: &Job) -> io::R
     let all: Vec<Counters> =
         (0..segment.slots()).map(|slot| segment.slot(slot).read(clock::ticks(), ticks_per_ms)).collect();
     let (own, guests) = all.split_at(segment.shape().processors_per_node());
-    let mut processors = own.to_vec();
-    if let Some(first) = processors.first_mut() {
-        guests.iter().for_each(|guest| first.add(guest));
-    }
+    let processors = own.to_vec();
+    let mut others = Counters::ZERO;
+    guests.iter().for_each(|guest| others.add(guest));
     let mut phases = Vec::new();
     for processor in 0..processors.len() {
         for phase in &segment.slot(processor).phases {
@@ -82,6 +83,7 @@ pub fn read(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, job: &Job) -> io::R
     Ok(Told {
         phases,
         processors,
+        others,
         started_ns: node.started_ns.load(Ordering::Relaxed),
         ended_ns: node.ended_ns.load(Ordering::Relaxed),
     })
