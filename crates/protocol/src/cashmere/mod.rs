@@ -53,6 +53,7 @@ mod home;
 pub mod invariants;
 mod requester;
 pub mod sync;
+pub mod variants;
 
 pub use actions::{Action, Actions, Contents, Outcome, Step};
 pub use home::{Directory, Homes, Phase};

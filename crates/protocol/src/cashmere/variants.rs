@@ -1,0 +1,112 @@
+//! The variants without home migration and broadcast: what a node does by direct access to another's memory, and what by explicit
+//! messages [Cashmere05 table I, §2.3.1].
+//!
+//! ```text
+//!   variant     data       metadata   synchronization
+//!   csm-dms     direct     direct     direct
+//!   csm-ms      messages   direct     direct
+//!   csm-s       messages   messages   direct
+//!   csm-none    messages   messages   messages
+//! ```
+//!
+//! The tables are the same in all; only the way of a message differs. Two differences from the paper. Its `DMS` fetches
+//! pages by messages, since the Memory Channel cannot read remotely; ours reads the home's frame. And what depends on
+//! the order of arrival goes one way: a request to leave exclusive mode travels as the page that granted it did, so it is
+//! data here, with fetches and diffs.
+
+use super::Msg;
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Pages and diffs, and the requests for them.
+    Data,
+    /// Homes, sharing sets, write notices.
+    Metadata,
+}
+
+/// How something reaches another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// The sender works on the receiver's memory.
+    Direct,
+    /// An explicit message, which the receiver's engine handles.
+    Message,
+}
+
+/// A variant of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Variant {
+    /// Of [`Class::Data`].
+    pub data: Way,
+    /// Of [`Class::Metadata`].
+    pub metadata: Way,
+    /// Of mutexes, barriers, flags, threads and the heap.
+    pub synchronization: Way,
+}
+
+impl Variant {
+    /// Everything direct.
+    pub const DMS: Self = Self { data: Way::Direct, metadata: Way::Direct, synchronization: Way::Direct };
+    /// Metadata and synchronization direct.
+    pub const MS: Self = Self { data: Way::Message, ..Self::DMS };
+    /// Synchronization direct.
+    pub const S: Self = Self { metadata: Way::Message, ..Self::MS };
+    /// Nothing direct.
+    pub const NONE: Self = Self { synchronization: Way::Message, ..Self::S };
+
+    /// The variants by their names.
+    pub const NAMED: [(&str, Self); 4] =
+        [("csm-dms", Self::DMS), ("csm-ms", Self::MS), ("csm-s", Self::S), ("csm-none", Self::NONE)];
+
+    /// The way of a message to another node.
+    #[must_use]
+    pub const fn way(&self, msg: Msg) -> Way {
+        match class(msg) {
+            Class::Data => self.data,
+            Class::Metadata => self.metadata,
+        }
+    }
+
+    /// Does anything go by messages?
+    #[must_use]
+    pub const fn sends_messages(&self) -> bool {
+        matches!(self.data, Way::Message)
+            || matches!(self.metadata, Way::Message)
+            || matches!(self.synchronization, Way::Message)
+    }
+
+    /// Does anything need another node's memory?
+    #[must_use]
+    pub const fn needs_memory(&self) -> bool {
+        matches!(self.data, Way::Direct)
+            || matches!(self.metadata, Way::Direct)
+            || matches!(self.synchronization, Way::Direct)
+    }
+}
+
+/// What a message is about.
+#[must_use]
+pub const fn class(msg: Msg) -> Class {
+    match msg {
+        Msg::Fetch { .. } | Msg::Grant { .. } | Msg::Break | Msg::BreakReply | Msg::Flush | Msg::FlushAck(_) => {
+            Class::Data
+        }
+        Msg::AskHome | Msg::HomeIs(_) | Msg::Upgrade | Msg::UpgradeReply { .. } => Class::Metadata,
+        Msg::Leave | Msg::Notice | Msg::NoticeAck => Class::Metadata,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Variant, Way};
+
+    #[test]
+    fn each_variant_uses_less_of_the_network_than_the_one_before() {
+        let direct = |variant: &Variant| {
+            [variant.data, variant.metadata, variant.synchronization].iter().filter(|way| **way == Way::Direct).count()
+        };
+        assert!(Variant::NAMED.iter().map(|(_, variant)| direct(variant)).eq([3, 2, 1, 0]));
+        assert!(!Variant::DMS.sends_messages() && !Variant::NONE.needs_memory());
+    }
+}
