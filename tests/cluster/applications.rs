@@ -43,17 +43,23 @@ struct Shape {
 
 /// One run, verified by the program itself; returns what it has computed.
 fn verified(app_name: &str, shape: Shape, transport: &str, faults: &str, args: &str) -> String {
+    verified_under("csm-2l", app_name, shape, transport, faults, args)
+}
+
+/// The same under a protocol.
+fn verified_under(protocol: &str, app_name: &str, shape: Shape, transport: &str, faults: &str, args: &str) -> String {
     let Shape { nodes, processes, threads } = shape;
-    let flags = format!("-n {nodes} -p {processes} -t {threads} --transport {transport} --faults {faults} --quiet");
+    let shape_flags = format!("-n {nodes} -p {processes} -t {threads}");
+    let flags = format!("{shape_flags} --protocol {protocol} --transport {transport} --faults {faults} --quiet");
     let done = Job::new(&flags, &app(app_name), &format!("{args} --verify")).stats().run();
     done.assert_success();
     assert_eq!(done.stderr, "", "{done}");
     assert!(done.stdout.lines().any(|line| line == format!("{app_name}: verified")), "{done}");
-    assert_sensible(&done, shape, transport, faults);
+    assert_sensible(&done, protocol, shape, transport, faults);
     checksum(&done.stdout)
 }
 
-fn assert_sensible(done: &Done, shape: Shape, transport: &str, faults: &str) {
+fn assert_sensible(done: &Done, protocol: &str, shape: Shape, transport: &str, faults: &str) {
     let stats = done.stats.as_ref().expect("a file");
     let processors = shape.nodes * shape.processes * shape.threads;
     for (name, expected) in [
@@ -65,7 +71,7 @@ fn assert_sensible(done: &Done, shape: Shape, transport: &str, faults: &str) {
     ] {
         assert_eq!(stats[name].as_u64(), Some(expected), "{name}\n{done}");
     }
-    for (name, expected) in [("protocol", "csm-2l"), ("transport", transport), ("faults", faults)] {
+    for (name, expected) in [("protocol", protocol), ("transport", transport), ("faults", faults)] {
         assert_eq!(stats[name].as_str(), Some(expected), "{name}\n{done}");
     }
     let elapsed = done.elapsed.as_secs_f64();
@@ -127,6 +133,17 @@ fn all_shapes(app_name: &str, transport: &str, faults: &str) {
     }
 }
 
+/// Under each variant with less direct access than the last, over the transport that offers all of it.
+fn all_variants(app_name: &str) {
+    let faults = if offers_userfaultfd() { "uffd" } else { "mprotect" };
+    for protocol in ["csm-dms", "csm-ms", "csm-s", "csm-none"] {
+        for (nodes, processes, threads) in [(2, 1, 1), (3, 2, 1), (4, 1, 2)] {
+            let shape = Shape { nodes, processes, threads };
+            verified_under(protocol, app_name, shape, "shm", faults, "--size tiny");
+        }
+    }
+}
+
 /// What two cores can do of the small size.
 fn small(app_name: &str) {
     let faults = if offers_userfaultfd() { "uffd" } else { "mprotect" };
@@ -155,6 +172,10 @@ macro_rules! applications {
             #[test]
             fn is_verified_over_tcp_with_mprotect_on_every_shape() {
                 super::all_shapes(stringify!($app), "tcp", "mprotect");
+            }
+            #[test]
+            fn is_verified_under_every_variant() {
+                super::all_variants(stringify!($app));
             }
             #[test]
             fn is_verified_at_the_small_size() {

@@ -179,6 +179,7 @@ fn wrong_flags_and_counts_say_what_was_expected() {
         ("--transport pigeon", "shm, tcp"),
         ("--faults always", "auto, uffd, mprotect"),
         ("--protocol mesi", "csm-2l"),
+        ("--protocol csm-ms --transport tcp", "csm-none"),
         ("--heap 1", "heap"),
         ("--heap=-5G", "heap"),
         ("--heap 999999T", "heap"),

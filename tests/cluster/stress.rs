@@ -47,6 +47,19 @@ fn no_value_is_wrong_over_tcp_with_mprotect() {
     seeds("tcp", "mprotect", 400..416);
 }
 
+/// Direct access and messages mixed are where orders could cross.
+#[test]
+fn no_value_is_wrong_under_the_variants_between() {
+    for seed in 600..616 {
+        let (shape, protocol) = (SHAPES[seed % SHAPES.len()], ["csm-ms", "csm-s"][seed / 8 % 2]);
+        stress(
+            &format!("{shape} --protocol {protocol} --quiet"),
+            &format!("--size tiny --iters 6 --seed {seed}"),
+            seed % 2 == 0,
+        );
+    }
+}
+
 #[test]
 fn every_kind_of_sharing_is_right_by_itself() {
     for (number, kind) in ["locks", "words", "flags", "queue", "rotate", "heap", "ranges"].iter().enumerate() {

@@ -14,14 +14,20 @@ pub const THREADS_MAX: u32 = 64;
 pub const PROCESSORS_MAX: u32 = 1024;
 /// A heap is whole pieces of this.
 pub const HEAP_STEP: u64 = 2 << 20;
-/// The largest heap: what is free at the shared space's address in every process (docs/kernel.md section 8).
-const HEAP_MAX: u64 = 32 << 40;
+/// The largest heap: the most pages that the heap's layout can number.
+const HEAP_MAX: u64 = 1 << 40;
 
 /// The protocols, each with one line on it.
-pub const PROTOCOLS: &[(&str, &str)] = &[(
-    "csm-2l",
-    "Cashmere-2L: home-based, moderately lazy release consistency, two levels (nodes, and processors that share one)",
-)];
+pub const PROTOCOLS: &[(&str, &str)] = &[
+    (
+        "csm-2l",
+        "Cashmere-2L: home-based, moderately lazy release consistency, two levels; the best variant for the transport",
+    ),
+    ("csm-dms", "its variant with data, metadata and synchronization by direct access (csm-2l over shm)"),
+    ("csm-ms", "data by explicit messages, metadata and synchronization direct (shm)"),
+    ("csm-s", "data and metadata by explicit messages, synchronization direct (shm)"),
+    ("csm-none", "everything by explicit messages (csm-2l over tcp)"),
+];
 
 /// One memory, many machines: runs programs that share memory across nodes.
 #[derive(Debug, Parser)]
@@ -117,7 +123,7 @@ fn faults() -> impl TypedValueParser<Value = Faults> {
 fn parse_heap(text: &str) -> Result<u64, String> {
     let bytes = parse_size(text)?;
     if !(HEAP_STEP..=HEAP_MAX).contains(&bytes) {
-        return Err("expected a size from 2M to 32T".into());
+        return Err("expected a size from 2M to 1T".into());
     }
     Ok(bytes / HEAP_STEP * HEAP_STEP)
 }
@@ -169,7 +175,7 @@ mod tests {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
         assert_eq!(parse_heap("3M"), Ok(2 << 20));
-        assert!(parse_heap("0").is_err() && parse_heap("1M").is_err() && parse_heap("33T").is_err());
+        assert!(parse_heap("0").is_err() && parse_heap("1M").is_err() && parse_heap("2T").is_err());
     }
 
     #[test]

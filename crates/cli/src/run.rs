@@ -57,10 +57,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         let what = format!("-n {nodes} -p {views} -t {threads} is {processors} processors; at most {PROCESSORS_MAX}");
         return Err(usage(what));
     }
-    if !PROTOCOLS.iter().any(|(name, _)| *name == options.protocol) {
-        let names = PROTOCOLS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        return Err(usage(format!("no protocol \"{}\"; there is: {names}", options.protocol)));
-    }
+    finespun_job::variant(&options.protocol, options.transport).map_err(usage)?;
     Ok(Job {
         nodes,
         views,

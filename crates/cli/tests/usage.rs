@@ -21,7 +21,7 @@ fn what_cannot_be_understood_is_e001_with_what_was_expected() {
         (vec!["run", "-p", "33", "true"], "from 1 to 32"),
         (vec!["run", "-t", "1000000000000", "true"], "from 1 to 64"),
         (vec!["run", "-n", "64", "-p", "32", "true"], "2048 processors; at most 1024"),
-        (vec!["run", "--heap", "0", "true"], "from 2M to 32T"),
+        (vec!["run", "--heap", "0", "true"], "from 2M to 1T"),
         (vec!["run", "--heap", "lots", "true"], "a size like 512M or 8G"),
         (vec!["run", "--transport", "udp", "true"], "shm, tcp"),
         (vec!["run", "--protocol", "mesi", "true"], "there is: csm-2l"),

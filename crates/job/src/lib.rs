@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+use finespun_protocol::cashmere::variants::Variant;
 use serde::{Deserialize, Serialize};
 
 /// Environment variable: descriptor of the memfd with the [`Job`].
@@ -78,13 +79,48 @@ pub struct Job {
     pub heap_bytes: u64,
     /// The memory of each node, by node. With `tcp` a process may use only that of its own node.
     pub memory: Vec<NodeMemory>,
-    /// The name of the protocol: `csm-2l`.
+    /// The name of the protocol: `csm-2l`, which is the best variant for the transport, or that of a variant.
     pub protocol: String,
     /// What the launcher's runtime lays out in memory and sends, as one number: a process built with another is refused.
     pub layout: u64,
 }
 
+/// The name of Cashmere's two-level protocol without a variant.
+pub const CSM_2L: &str = "csm-2l";
+
+/// What a protocol's name means over a transport.
+///
+/// # Errors
+/// Why there is no such protocol there, as a sentence for the user.
+pub fn variant(protocol: &str, transport: Transport) -> Result<Variant, String> {
+    if protocol == CSM_2L {
+        return Ok(match transport {
+            Transport::Shm => Variant::DMS,
+            Transport::Tcp => Variant::NONE,
+        });
+    }
+    let Some((_, variant)) = Variant::NAMED.into_iter().find(|(name, _)| *name == protocol) else {
+        let names = Variant::NAMED.map(|(name, _)| name).join(", ");
+        return Err(format!("no protocol \"{protocol}\"; there is: {CSM_2L}, {names}"));
+    };
+    if transport == Transport::Tcp && variant.needs_memory() {
+        return Err(format!(
+            "{protocol} works on other nodes' memory, which the transport tcp does not reach; over tcp there is csm-none"
+        ));
+    }
+    Ok(variant)
+}
+
 impl Job {
+    /// What goes by direct access and what by messages. The launcher has checked the name.
+    ///
+    /// # Panics
+    /// If nobody has.
+    #[must_use]
+    pub fn variant(&self) -> Variant {
+        variant(&self.protocol, self.transport).expect("whoever makes a job checks its protocol")
+    }
+
     /// Processors of the whole job.
     #[must_use]
     pub const fn processors(&self) -> u32 {
@@ -116,4 +152,20 @@ pub enum Report {
         /// The exit code of the job.
         exit_code: i32,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Transport, Variant, variant};
+
+    #[test]
+    fn every_variant_runs_over_shared_memory_and_only_one_over_tcp() {
+        for (name, named) in Variant::NAMED {
+            assert_eq!(variant(name, Transport::Shm), Ok(named));
+            assert_eq!(variant(name, Transport::Tcp).is_ok(), name == "csm-none", "{name}");
+        }
+        assert_eq!(variant("csm-2l", Transport::Shm), Ok(Variant::DMS));
+        assert_eq!(variant("csm-2l", Transport::Tcp), Ok(Variant::NONE));
+        assert!(variant("csm", Transport::Shm).is_err_and(|why| why.contains("csm-ms")));
+    }
 }

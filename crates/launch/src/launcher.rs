@@ -158,7 +158,7 @@ impl Launcher {
             file,
             command,
             job_fd: memory::sealed("finespun-job", &serde_json::to_vec(&launcher.job)?)?,
-            token: (launcher.job.transport == Transport::Tcp).then(make_token).transpose()?,
+            token: launcher.job.variant().sends_messages().then(make_token).transpose()?,
             open_files: if prefix { Some(output::raise_open_files()?) } else { None },
         };
         let (output, write_ends) = if prefix {

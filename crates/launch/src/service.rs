@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use finespun_job::{Job, Transport};
+use finespun_job::Job;
 use finespun_runtime::service::Service;
 use finespun_types::NodeId;
 
@@ -17,7 +17,7 @@ pub struct Running(Option<Service>);
 /// # Errors
 /// What keeps it from starting.
 pub fn start(job: &Job, node: u32, sockets: &[Option<OwnedFd>], reports: OwnedFd) -> io::Result<Running> {
-    if job.transport == Transport::Shm {
+    if !job.variant().sends_messages() {
         return Ok(Running(None));
     }
     let node = u8::try_from(node).map(NodeId).map_err(io::Error::other)?;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use finespun_job::{Job, Transport};
 use finespun_protocol::cashmere::Place;
+use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_sync::place;
 use finespun_sys::view;
 use finespun_transport::Mesh;
@@ -15,14 +16,6 @@ use crate::sys::segment::Segment;
 use crate::sys::shape::{GUESTS, STRIPES, Shape};
 use crate::sys::slot::Slot;
 
-/// How a node reaches the others.
-pub enum Reach {
-    /// Their segments are mapped here: run their tables.
-    Direct,
-    /// By messages.
-    Messages(Mesh),
-}
-
 /// One process's job.
 pub struct Cluster {
     /// The job.
@@ -31,9 +24,11 @@ pub struct Cluster {
     pub shape: Shape,
     /// This process's node.
     pub me: NodeId,
-    /// How the others are reached.
-    pub reach: Reach,
-    /// The nodes' memory; only this node's own with messages.
+    /// What goes by direct access and what by messages.
+    pub variant: Variant,
+    /// The connections to the others, if anything goes by messages.
+    pub mesh: Option<Mesh>,
+    /// The nodes' memory; only this node's own over a network.
     nodes: Vec<Option<Segment>>,
     /// This process's view of its node's frames; none in a service process.
     pub view: Option<(ViewId, view::View)>,
@@ -63,17 +58,17 @@ impl Cluster {
             let map = || Segment::map(fd_of(memory.segment), fd_of(memory.frames), shape);
             nodes.push(mine.then(map).transpose()?);
         }
-        let mut cluster = Self { job, shape, me, reach: Reach::Direct, nodes, view: None, spin_ticks };
-        if cluster.job.transport == Transport::Tcp {
-            cluster.reach =
-                Reach::Messages(crate::sys::descriptors::attach_mesh(cluster.mine(), me, shape.nodes, sockets)?);
+        let variant = job.variant();
+        let mut cluster = Self { job, shape, me, variant, mesh: None, nodes, view: None, spin_ticks };
+        if variant.sends_messages() {
+            cluster.mesh = Some(crate::sys::descriptors::attach_mesh(cluster.mine(), me, shape.nodes, sockets)?);
         }
         Ok(cluster)
     }
 
     /// Gives to the network what was sent. Whoever leaves the engine does so first: nobody else may know of it.
     pub fn flush_messages(&self) {
-        if let Reach::Messages(mesh) = &self.reach
+        if let Some(mesh) = &self.mesh
             && mesh.pending() > 0
         {
             mesh.flush();
@@ -90,9 +85,19 @@ impl Cluster {
         self.nodes[usize::from(node.0)].as_ref().expect("only this node's memory is reached when nodes send messages")
     }
 
-    /// Can this process reach the node's memory?
+    /// Is the node's memory mapped here?
     pub fn reaches(&self, node: NodeId) -> bool {
         self.nodes[usize::from(node.0)].is_some()
+    }
+
+    /// Does this process run the node's tables of synchronization, threads and heap itself? Else it asks.
+    pub fn runs_tables_of(&self, node: NodeId) -> bool {
+        node == self.me || self.variant.synchronization == Way::Direct
+    }
+
+    /// The connections, where something goes by messages.
+    pub fn mesh(&self) -> &Mesh {
+        self.mesh.as_ref().expect("what goes by messages has connections")
     }
 
     /// This process's view number.

@@ -10,7 +10,7 @@ use finespun_protocol::cashmere::{Event, Outcome};
 use finespun_sys::faults::FaultKind;
 use finespun_types::{Bucket, Counter, UnitId};
 
-use crate::cluster::{Cluster, Reach};
+use crate::cluster::Cluster;
 use crate::nest::{self, Rights};
 use crate::{meter, wait};
 
@@ -57,14 +57,12 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
         let last = wait::last_event(cluster);
         match nest::present(cluster, unit, event, Rights::Grow) {
             Outcome::Done | Outcome::Begun => return cluster.flush_messages(),
-            Outcome::Wait => match &cluster.reach {
-                // The answer came inside the nest: look again.
-                Reach::Direct => {}
-                Reach::Messages(_) => {
-                    cluster.flush_messages();
-                    wait::for_event(cluster, last);
-                }
-            },
+            // Without messages the answer came inside the nest: look again.
+            Outcome::Wait if cluster.mesh.is_none() => {}
+            Outcome::Wait => {
+                cluster.flush_messages();
+                wait::for_event(cluster, last);
+            }
         }
     }
 }

@@ -51,7 +51,7 @@ pub enum Call {
 
 /// Runs a call: an allocation's offset and usable bytes, or zeros.
 pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Failure> {
-    if cluster.reaches(KEEPER) {
+    if cluster.runs_tables_of(KEEPER) {
         return run(cluster, call);
     }
     let (number, arguments) = words(call);

@@ -12,10 +12,11 @@
 //! be releasing the same unit in the other direction: they are executed after the nest, each as a nest of its own, and
 //! the release is not over before.
 
+use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::cashmere::{Action, Contents, Event, Impossible, Msg, Outcome, Step};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId, ViewId};
 
-use crate::cluster::{Cluster, Reach};
+use crate::cluster::Cluster;
 use crate::meter;
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::Locked;
@@ -285,14 +286,14 @@ impl<'a> Nest<'a> {
             return;
         }
         count_message(cluster, msg, attached);
-        match &cluster.reach {
-            Reach::Messages(mesh) => wire::send_protocol(cluster, mesh, to, self.unit, msg, attached),
-            Reach::Direct if matches!(msg, Msg::Notice | Msg::NoticeAck) => {
+        match cluster.variant.way(msg) {
+            Way::Message => wire::send_protocol(cluster, cluster.mesh(), to, self.unit, msg, attached),
+            Way::Direct if matches!(msg, Msg::Notice | Msg::NoticeAck) => {
                 self.later.from = from;
                 self.later.to = self.later.to.with(to);
                 self.later.msg = Some(msg);
             }
-            Reach::Direct => self.deliver(from, to, msg, attached),
+            Way::Direct => self.deliver(from, to, msg, attached),
         }
     }
 }

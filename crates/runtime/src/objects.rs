@@ -10,7 +10,7 @@ use finespun_errors::Code;
 use finespun_sync::{Error, Event, Wrong};
 use finespun_types::ProcessorId;
 
-use crate::cluster::{Cluster, Reach};
+use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::sys::slot::Slot;
 use crate::wait;
@@ -64,9 +64,7 @@ pub fn ask(
     to: finespun_types::NodeId,
     request: Request,
 ) -> Result<(u64, u64), Failure> {
-    let Reach::Messages(mesh) = &cluster.reach else {
-        unreachable!("a node whose memory is not mapped is reached by messages")
-    };
+    let mesh = cluster.mesh();
     expect_answer(slot);
     wire::send_request(cluster, mesh, to, request);
     mesh.flush();
@@ -86,11 +84,10 @@ pub fn answer(cluster: &Cluster, who: ProcessorId, result: Result<(u64, u64), Fa
 
 fn deliver(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &str) {
     let (node, _) = cluster.slot_of(who);
-    match &cluster.reach {
-        Reach::Messages(mesh) if !cluster.reaches(node) => {
-            wire::send_reply(cluster, mesh, node, who, reply, text.as_bytes());
-        }
-        Reach::Messages(_) | Reach::Direct => answer_here(cluster, who, reply, text.as_bytes()),
+    if cluster.runs_tables_of(node) {
+        answer_here(cluster, who, reply, text.as_bytes());
+    } else {
+        wire::send_reply(cluster, cluster.mesh(), node, who, reply, text.as_bytes());
     }
 }
 
@@ -116,7 +113,7 @@ pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8
 pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, Failure> {
     let (manager, stripe) = cluster.manager_of(event.object());
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
-    if !cluster.reaches(manager) {
+    if !cluster.runs_tables_of(manager) {
         return Ok(ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
     expect_answer(slot);

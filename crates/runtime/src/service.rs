@@ -11,14 +11,14 @@ use finespun_sys::clock::ticks;
 use finespun_transport::Wait;
 use finespun_types::NodeId;
 
-use crate::cluster::{Cluster, Reach};
+use crate::cluster::Cluster;
 use crate::sys::descriptors;
 use crate::wire::{self, Packet, Request};
 use crate::{memory, meter, misuse, nest, objects, start, threads};
 
 /// Handles what has arrived, if nodes send messages at all.
 pub fn poll(cluster: &Cluster) {
-    let Reach::Messages(mesh) = &cluster.reach else { return };
+    let Some(mesh) = &cluster.mesh else { return };
     let began = ticks();
     let handled = mesh.poll(&mut |from, message| handle(cluster, from, message));
     if handled > 0 {
@@ -34,7 +34,7 @@ const QUEUED_MAX: usize = 4 << 20;
 
 /// Waits while much is queued for other nodes, serving what arrives: others may wait likewise for us.
 pub fn await_room(cluster: &Cluster) {
-    let Reach::Messages(mesh) = &cluster.reach else { return };
+    let Some(mesh) = &cluster.mesh else { return };
     while mesh.pending() > QUEUED_MAX {
         poll(cluster);
         std::thread::yield_now();
@@ -69,7 +69,7 @@ impl Service {
 }
 
 fn serve(cluster: &Cluster, stopped: &UnixStream) {
-    let Reach::Messages(mesh) = &cluster.reach else { return };
+    let Some(mesh) = &cluster.mesh else { return };
     loop {
         poll(cluster);
         match mesh.wait(None, Some(stopped.as_fd())) {

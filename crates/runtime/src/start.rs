@@ -205,7 +205,7 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
 fn check_build(cluster: &Cluster, slot: usize, program: &Program) -> Result<(), Failure> {
     let build = build_hash(&program.build_id);
     let keeper = NodeId(0);
-    let first = if cluster.reaches(keeper) {
+    let first = if cluster.runs_tables_of(keeper) {
         remember_build(cluster, build)
     } else {
         let request = Request::Build { who: cluster.processor_at(slot), build };
@@ -237,7 +237,7 @@ fn build_hash(build: &str) -> u64 {
 
 /// Spinning pays only while every thread that may spin has a core of its own.
 fn spin_ns(job: &Job) -> u64 {
-    let service = if job.transport == Transport::Tcp { job.nodes } else { 0 };
+    let service = if job.variant().sends_messages() { job.nodes } else { 0 };
     let cores = process::cpus().unwrap_or(1);
     if (job.processors() + service) as usize <= cores { 30_000 } else { 1_000 }
 }
@@ -325,7 +325,7 @@ impl Inherited {
             faults: Faults::Auto,
             heap_bytes: memory_available() & !((2 << 20) - 1),
             memory: Vec::new(),
-            protocol: "csm-2l".to_owned(),
+            protocol: job::CSM_2L.to_owned(),
             layout: fingerprint(),
         };
         let shape = Shape::of(&job);

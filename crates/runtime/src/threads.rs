@@ -7,7 +7,7 @@ use finespun_errors::Code;
 use finespun_sync::threads::{Action, Error, Event, Handle};
 use finespun_types::{Bucket, NodeId, ProcessorId};
 
-use crate::cluster::{Cluster, Reach};
+use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::wire::{self, Request};
 use crate::{consistency, meter, objects, wait};
@@ -71,14 +71,13 @@ pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u6
 pub fn stop_all(cluster: &Cluster) {
     for node in 0..cluster.shape.nodes {
         let node = NodeId(node as u8);
-        match &cluster.reach {
-            Reach::Messages(mesh) if node != cluster.me => wire::send_request(cluster, mesh, node, Request::Stop),
-            Reach::Messages(_) | Reach::Direct => stop_slots(cluster, node, 0..cluster.shape.processors_per_node()),
+        if cluster.runs_tables_of(node) {
+            stop_slots(cluster, node, 0..cluster.shape.processors_per_node());
+        } else {
+            wire::send_request(cluster, cluster.mesh(), node, Request::Stop);
         }
     }
-    if let Reach::Messages(mesh) = &cluster.reach {
-        mesh.flush();
-    }
+    cluster.flush_messages();
 }
 
 /// Tells the serving threads of this process to end.
@@ -125,7 +124,7 @@ pub fn start_here(cluster: &Cluster, who: ProcessorId, function: u64, argument: 
 /// An event that is answered.
 fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64), Failure> {
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
-    if !cluster.reaches(KEEPER) {
+    if !cluster.runs_tables_of(KEEPER) {
         return objects::ask(cluster, slot, KEEPER, Request::Thread { who, event });
     }
     objects::expect_answer(slot);
@@ -135,15 +134,13 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
 
 /// An event that is not.
 fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failure> {
-    match &cluster.reach {
-        Reach::Messages(mesh) if !cluster.reaches(KEEPER) => {
-            let who = cluster.processor_at(slot_index);
-            wire::send_request(cluster, mesh, KEEPER, Request::Thread { who, event });
-            mesh.flush();
-            Ok(())
-        }
-        Reach::Messages(_) | Reach::Direct => run_machine(cluster, event),
+    if cluster.runs_tables_of(KEEPER) {
+        return run_machine(cluster, event);
     }
+    let who = cluster.processor_at(slot_index);
+    wire::send_request(cluster, cluster.mesh(), KEEPER, Request::Thread { who, event });
+    cluster.flush_messages();
+    Ok(())
 }
 
 fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
@@ -165,11 +162,10 @@ fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
 
 fn start(cluster: &Cluster, who: ProcessorId, function: u64, argument: u64) {
     let (node, _) = cluster.slot_of(who);
-    match &cluster.reach {
-        Reach::Messages(mesh) if !cluster.reaches(node) => {
-            wire::send_request(cluster, mesh, node, Request::Start { who, function, argument });
-            mesh.flush();
-        }
-        Reach::Messages(_) | Reach::Direct => start_here(cluster, who, function, argument),
+    if cluster.runs_tables_of(node) {
+        start_here(cluster, who, function, argument);
+    } else {
+        wire::send_request(cluster, cluster.mesh(), node, Request::Start { who, function, argument });
+        cluster.flush_messages();
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 
 use finespun_heap::Layout;
-use finespun_job::{Job, Transport};
+use finespun_job::Job;
 use finespun_protocol::cashmere::{Directory, Homes};
 use finespun_transport::Mesh;
 use finespun_types::{Counters, UNIT_BYTES};
@@ -181,7 +181,7 @@ impl Shape {
             heap: next.take::<finespun_heap::Header>(1),
             heap_page: next.take::<finespun_heap::Page>(pages),
             heap_span: next.take::<finespun_heap::Span>(layout.limit_pages() as usize),
-            mesh: next.bytes(if job.transport == Transport::Tcp { Mesh::bytes(nodes) } else { 0 }, 1),
+            mesh: next.bytes(if job.variant().sends_messages() { Mesh::bytes(nodes) } else { 0 }, 1),
             twin: next.take::<[u8; UNIT_BYTES]>(pages),
             bytes: 0,
         };
