@@ -180,6 +180,8 @@ fn wrong_flags_and_counts_say_what_was_expected() {
         ("--faults always", "auto, uffd, mprotect"),
         ("--protocol mesi", "csm-2l"),
         ("--protocol csm-ms --transport tcp", "csm-none"),
+        ("--protocol csm-1l-dms -t 2", "expected -t 1"),
+        ("--protocol csm-1l-dms -n 16 -p 8", "at most 64"),
         ("--heap 1", "heap"),
         ("--heap=-5G", "heap"),
         ("--heap 999999T", "heap"),

@@ -61,6 +61,14 @@ fn no_value_is_wrong_under_the_variants_between() {
 }
 
 #[test]
+fn no_value_is_wrong_where_every_process_is_a_node() {
+    for seed in 700..704 {
+        let done = stress("-n 2 -p 2 --protocol csm-1l-dms", &format!("--size tiny --iters 6 --seed {seed}"), true);
+        assert!(done.stderr.contains("4 nodes x 1 processor"), "{done}");
+    }
+}
+
+#[test]
 fn every_kind_of_sharing_is_right_by_itself() {
     for (number, kind) in ["locks", "words", "flags", "queue", "rotate", "heap", "ranges"].iter().enumerate() {
         for transport in ["shm", "tcp"] {

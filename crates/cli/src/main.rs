@@ -35,7 +35,8 @@ fn main() -> ExitCode {
         Action::Explain { code } => explain::explain(code.as_deref()),
         Action::Doctor => Ok(doctor::doctor()),
         Action::Check { protocol } => check::check(&protocol),
-        Action::Report { file } => report::reprint(&file),
+        Action::Report { file, other: None, .. } => report::reprint(&file),
+        Action::Report { file, other: Some(other), .. } => report::side_by_side(&file, &other),
     };
     match result {
         Ok(code) => exit(code),

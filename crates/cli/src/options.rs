@@ -27,6 +27,7 @@ pub const PROTOCOLS: &[(&str, &str)] = &[
     ("csm-ms", "data by explicit messages, metadata and synchronization direct (shm)"),
     ("csm-s", "data and metadata by explicit messages, synchronization direct (shm)"),
     ("csm-none", "everything by explicit messages (csm-2l over tcp)"),
+    ("csm-1l-dms", "one level: every process is a node of its own; -n N -p P runs as N x P nodes (shm)"),
 ];
 
 /// One memory, many machines: runs programs that share memory across nodes.
@@ -54,10 +55,16 @@ pub enum Action {
         #[arg(value_parser = PossibleValuesParser::new(PROTOCOLS.iter().map(|(name, _)| *name)))]
         protocol: String,
     },
-    /// Show the summary of a run again, from the file that --stats wrote
+    /// Show the summary of a run again, from the file that --stats wrote, or two runs side by side
     Report {
         /// The file
         file: PathBuf,
+        /// With --diff: a second file
+        #[arg(requires = "diff")]
+        other: Option<PathBuf>,
+        /// Compare two files: every count and time, with how many times the first's the second's is
+        #[arg(long, requires = "other")]
+        diff: bool,
     },
 }
 

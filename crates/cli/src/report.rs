@@ -6,17 +6,25 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use finespun_errors::{Code, Place, Report};
-use finespun_report::{RunStats, Style, summary};
+use finespun_report::{RunStats, Style, compare, summary};
 
 use crate::output;
 
 /// `finespun report FILE`: prints the summary of a finished run.
 pub fn reprint(file: &Path) -> Result<i32, Report> {
-    let text = fs::read_to_string(file).map_err(|error| refuse(file, &error.to_string()))?;
-    let stats: RunStats =
-        serde_json::from_str(&text).map_err(|error| refuse(file, &format!("is not what --stats writes: {error}")))?;
-    output::print(&summary(&stats, style(io::stdout().is_terminal())));
+    output::print(&summary(&read(file)?, style(io::stdout().is_terminal())));
     Ok(0)
+}
+
+/// `finespun report --diff FILE OTHER`: prints two finished runs side by side.
+pub fn side_by_side(first: &Path, second: &Path) -> Result<i32, Report> {
+    output::print(&compare(&read(first)?, &read(second)?));
+    Ok(0)
+}
+
+fn read(file: &Path) -> Result<RunStats, Report> {
+    let text = fs::read_to_string(file).map_err(|error| refuse(file, &error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| refuse(file, &format!("is not what --stats writes: {error}")))
 }
 
 /// What a file that cannot be used is answered with.

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::thread;
 
 use finespun_errors::{Code, Place, Report};
-use finespun_job::{Faults, Job, Transport};
+use finespun_job::{CSM_1L, Faults, Job, Transport};
 use finespun_launch::{Outcome, Plan, machine, program};
 use finespun_report::{OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::Told;
+use finespun_types::NODES_MAX;
 
 use crate::options::{PROCESSORS_MAX, PROTOCOLS, Run};
 use crate::output;
@@ -58,6 +59,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         return Err(usage(what));
     }
     finespun_job::variant(&options.protocol, options.transport).map_err(usage)?;
+    let (nodes, views) = if options.protocol == CSM_1L { one_level(options)? } else { (nodes, views) };
     Ok(Job {
         nodes,
         views,
@@ -69,6 +71,21 @@ fn job(options: &Run) -> Result<Job, Report> {
         protocol: options.protocol.clone(),
         layout: finespun_runtime::segment::layout(),
     })
+}
+
+/// Nodes and processes per node where every processor is a node [Cashmere05 §3.3].
+fn one_level(options: &Run) -> Result<(u32, u32), Report> {
+    let nodes = options.nodes * options.processes;
+    if options.threads > 1 {
+        return Err(usage(format!("{CSM_1L} makes a node of every processor, and threads share one: expected -t 1")));
+    }
+    if nodes > NODES_MAX as u32 {
+        return Err(usage(format!(
+            "{CSM_1L} makes {nodes} nodes of -n {} -p {}; at most {NODES_MAX}",
+            options.nodes, options.processes
+        )));
+    }
+    Ok((nodes, 1))
 }
 
 fn usage(what: String) -> Report {

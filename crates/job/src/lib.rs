@@ -88,6 +88,10 @@ pub struct Job {
 /// The name of Cashmere's two-level protocol without a variant.
 pub const CSM_2L: &str = "csm-2l";
 
+/// The name of the one-level protocol, which makes a node of every process [Cashmere05 §3.3]; over `shm` by direct access, as
+/// the paper's.
+pub const CSM_1L: &str = "csm-1l-dms";
+
 /// What a protocol's name means over a transport.
 ///
 /// # Errors
@@ -99,9 +103,10 @@ pub fn variant(protocol: &str, transport: Transport) -> Result<Variant, String> 
             Transport::Tcp => Variant::NONE,
         });
     }
-    let Some((_, variant)) = Variant::NAMED.into_iter().find(|(name, _)| *name == protocol) else {
+    let one_level = [(CSM_1L, Variant::DMS)];
+    let Some((_, variant)) = Variant::NAMED.into_iter().chain(one_level).find(|(name, _)| *name == protocol) else {
         let names = Variant::NAMED.map(|(name, _)| name).join(", ");
-        return Err(format!("no protocol \"{protocol}\"; there is: {CSM_2L}, {names}"));
+        return Err(format!("no protocol \"{protocol}\"; there is: {CSM_2L}, {names}, {CSM_1L}"));
     };
     if transport == Transport::Tcp && variant.needs_memory() {
         return Err(format!(
@@ -164,6 +169,8 @@ mod tests {
             assert_eq!(variant(name, Transport::Shm), Ok(named));
             assert_eq!(variant(name, Transport::Tcp).is_ok(), name == "csm-none", "{name}");
         }
+        assert_eq!(variant("csm-1l-dms", Transport::Shm), Ok(Variant::DMS));
+        assert!(variant("csm-1l-dms", Transport::Tcp).is_err());
         assert_eq!(variant("csm-2l", Transport::Shm), Ok(Variant::DMS));
         assert_eq!(variant("csm-2l", Transport::Tcp), Ok(Variant::NONE));
         assert!(variant("csm", Transport::Shm).is_err_and(|why| why.contains("csm-ms")));

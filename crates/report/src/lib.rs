@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod compare;
 mod stats;
 mod summary;
 
+pub use compare::compare;
 pub use stats::{Counts, NodeCounts, OfNode, PhaseTime, ProcessorTimes, Run, RunStats, Times};
 pub use summary::{Style, summary};
