@@ -112,10 +112,11 @@ pub fn bug(cluster: &Cluster, unit: UnitId, node: NodeId, impossible: &Impossibl
     end_job(place(cluster), &Failure { code: Code::Bug, what })
 }
 
-/// A diff from another node cannot be read.
+/// What came with a message is not what the message needs.
 #[cold]
 pub fn malformed(cluster: &Cluster, unit: UnitId, node: NodeId) -> ! {
-    let what = format!("a diff for unit {} arrived malformed at its home, node {}", unit.0, node.0);
+    let what =
+        format!("a message about unit {} reached node {} without its page, or with a malformed diff", unit.0, node.0);
     end_job(place(cluster), &Failure { code: Code::Bug, what })
 }
 

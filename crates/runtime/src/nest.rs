@@ -3,7 +3,7 @@
 //! A *nest* is what one presented event does before anybody else may see the unit: the table runs under the unit's
 //! lock, and what it sends to its home, its manager or itself is executed inside, under the locks of the unit at the
 //! nodes concerned, where this process reaches their memory. That is the form `DMS`: the requester runs the home's
-//! handler, so that nobody is woken. Over messages a nest covers this node only.
+//! handler, so that nobody is woken. What the job's variant sends as a message leaves the nest.
 //!
 //! **Locks.** One lock for each (node, unit), over the copy and the home's entries there. A nest takes them in the order
 //! requester, manager or home, exclusive owner, and keeps them to its end. There is no cycle: whoever holds the lock at
@@ -173,26 +173,19 @@ impl<'a> Nest<'a> {
         match action {
             Action::Send { to, msg, contents } => self.send(node, to, msg, contents),
             Action::Install => {
-                if let Attached::Page(page) = attached {
-                    meter::count(cluster, Counter::PageTransfers, 1);
-                    frames::install(page, self.at(node).frame());
-                }
+                let page = self.page_of(node, attached);
+                frames::install(page, self.at(node).frame());
             }
             Action::Merge => {
-                if let Attached::Page(page) = attached {
-                    meter::count(cluster, Counter::PageTransfers, 1);
-                    meter::count(cluster, Counter::IncomingDiffs, 1);
-                    let locked = self.at(node);
-                    frames::merge(page, locked.twin(), locked.frame());
-                }
+                let page = self.page_of(node, attached);
+                meter::count(cluster, Counter::IncomingDiffs, 1);
+                let locked = self.at(node);
+                frames::merge(page, locked.twin(), locked.frame());
             }
-            Action::ApplyDiff => {
-                if let Attached::Diff(diff) = attached
-                    && frames::apply(diff, self.at(node).frame()).is_err()
-                {
-                    misuse::malformed(cluster, unit, node);
-                }
-            }
+            Action::ApplyDiff => match attached {
+                Attached::Diff(diff) if frames::apply(diff, self.at(node).frame()).is_ok() => {}
+                Attached::Diff(_) | Attached::Page(_) | Attached::Nothing => misuse::malformed(cluster, unit, node),
+            },
             Action::MakeTwin => {
                 meter::count(cluster, Counter::Twins, 1);
                 let locked = self.at(node);
@@ -208,6 +201,17 @@ impl<'a> Nest<'a> {
             Action::FetchSkipped => meter::count(cluster, Counter::FetchesSkipped, 1),
             Action::FlushSkipped => meter::count(cluster, Counter::FlushesSkipped, 1),
             Action::EnteredExclusive => meter::count(cluster, Counter::ExclusiveEntries, 1),
+        }
+    }
+
+    /// The page that must have come.
+    fn page_of(&self, node: NodeId, attached: Attached<'_>) -> Page {
+        match attached {
+            Attached::Page(page) => {
+                meter::count(self.cluster, Counter::PageTransfers, 1);
+                page
+            }
+            Attached::Nothing | Attached::Diff(_) => misuse::malformed(self.cluster, self.unit, node),
         }
     }
 
