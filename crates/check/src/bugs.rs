@@ -56,6 +56,8 @@ pub enum Bug {
     NoWake,
     /// A notice is acknowledged while the lock of the notified copy is held.
     AckUnderLock,
+    /// The home breaks exclusive mode by direct execution though the page that granted it travels as a message.
+    DirectBreak,
 }
 
 impl Bug {
@@ -96,7 +98,8 @@ impl Bug {
             | Self::ReleaseTooEarly
             | Self::AcquireWithoutNotices
             | Self::SkipWithThreads
-            | Self::AckUnderLock => {}
+            | Self::AckUnderLock
+            | Self::DirectBreak => {}
         }
     }
 
@@ -211,6 +214,8 @@ pub const SEEDED: &[Seeded] = &[
     seeded(Bug::SkipWithThreads,           TWO_VIEWS_OF_THREADS, Form::Dms, Grain::Event, LOAD),
     seeded(Bug::NoWake,                    LOCK,      Form::None, Grain::Event,  ENDS),
     seeded(Bug::AckUnderLock,              BARRIERS,  Form::Dms,  Grain::Action, ENDS),
+    seeded(Bug::AckUnderLock,              BARRIERS,  Form::Ms,   Grain::Action, ENDS),
+    seeded(Bug::DirectBreak,               BREAK,     Form::Ms,   Grain::Event,  ROW),
 ];
 
 const fn seeded(bug: Bug, world: &'static str, form: Form, grain: Grain, sentence: &'static str) -> Seeded {

@@ -1,10 +1,11 @@
-//! Presents events to the tables and performs their actions on the model, in either form of the protocol.
+//! Presents events to the tables and performs their actions on the model, in each form of the protocol.
 //!
-//! A *task* is whoever runs handlers: a processor, or (form `None`) the delivery from one node to another. Running a
+//! A *task* is whoever runs handlers: a processor, or the delivery of messages from one node to another. Running a
 //! handler takes the lock of (node, unit), which covers the copy and the directory entry, and holds it until the
-//! handler's last action is done; a handler run by an action of another one (`Send` in the form `DMS`, `Send` to the
-//! node itself in both) is nested in it.
+//! handler's last action is done; a handler run by an action of another one (`Send` of what the form executes directly,
+//! `Send` to the node itself in all) is nested in it.
 
+use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::cashmere::{Action, Contents, Event, Impossible, Msg, Place, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
 
@@ -13,13 +14,37 @@ use crate::program::{Program, WORDS};
 use crate::show;
 use crate::world::{Copy, Envelope, Frame, Payload, View, World};
 
-/// How `Send` is done.
+/// How `Send` is done. How locks and barriers reach other nodes makes no form: here they are abstract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
     /// Messages in channels.
     None,
+    /// Data in channels; for metadata the sender runs the receiver's table itself.
+    Ms,
     /// The sender runs the receiver's table itself.
     Dms,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::None, Self::Ms, Self::Dms];
+
+    /// The variant of the protocol that it explores.
+    #[must_use]
+    pub const fn variant(self) -> Variant {
+        match self {
+            Self::None => Variant::NONE,
+            Self::Ms => Variant::MS,
+            Self::Dms => Variant::DMS,
+        }
+    }
+
+    /// The form in which the tables run as in this variant.
+    #[must_use]
+    pub fn of(variant: &Variant) -> Option<Self> {
+        let ways = |variant: &Variant| (variant.data, variant.metadata);
+        Self::ALL.into_iter().find(|form| ways(&form.variant()) == ways(variant))
+    }
 }
 
 /// What counts as one step.
@@ -272,14 +297,19 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn way(&self, msg: Msg) -> Way {
+        if msg == Msg::Break && self.has(Bug::DirectBreak) { Way::Direct } else { self.rules.form.variant().way(msg) }
+    }
+
     fn is_aside(&self, msg: Msg) -> bool {
-        self.rules.form == Form::Dms && (msg == Msg::Notice || (msg == Msg::NoticeAck && !self.has(Bug::AckUnderLock)))
+        let between_equals = msg == Msg::Notice || (msg == Msg::NoticeAck && !self.has(Bug::AckUnderLock));
+        between_equals && self.way(msg) == Way::Direct
     }
 
     fn is_nested(&self, me: NodeId, to: NodeSet, msg: Msg) -> bool {
-        match self.rules.form {
-            Form::None => to.contains(me),
-            Form::Dms => !self.is_aside(msg),
+        match self.way(msg) {
+            Way::Message => to.contains(me),
+            Way::Direct => !self.is_aside(msg),
         }
     }
 
@@ -365,9 +395,9 @@ impl<'a> Run<'a> {
     /// The seeded bug [`Bug::NoticeBeforeFlush`].
     fn apply_late(&mut self, task: usize, from: NodeId, to: NodeId, unit: u8, payload: Payload) {
         let late = Envelope { from, to, unit, msg: Msg::Flush, payload, late: true };
-        match self.rules.form {
-            Form::None => self.push(late),
-            Form::Dms => self.world.chains[task].aside.push(late),
+        match self.way(late.msg) {
+            Way::Message => self.push(late),
+            Way::Direct => self.world.chains[task].aside.push(late),
         }
     }
 
@@ -419,7 +449,7 @@ impl<'a> Run<'a> {
             self.world.chains[task].aside.extend(to.iter().map(envelope));
             return Ok(());
         }
-        if self.rules.form == Form::None {
+        if self.way(msg) == Way::Message {
             to.without(node).iter().for_each(|to| self.push(envelope(to)));
             return if to.contains(node) { self.receive(task, envelope(node)) } else { Ok(()) };
         }

@@ -5,7 +5,7 @@ use finespun_protocol::cashmere::{Event, Outcome, Time, sync};
 use finespun_types::{Access, NodeId, ViewId};
 
 use crate::bugs::Bug;
-use crate::driver::{Broken, Form, Run};
+use crate::driver::{Broken, Run};
 use crate::program::{Op, Shape, Word};
 use crate::show;
 use crate::world::{Doing, Envelope, Payload};
@@ -116,7 +116,7 @@ impl Run<'_> {
             let envelope = self.world.chains[task].aside.remove(0);
             self.receive(task, envelope)?;
         } else if let Some(channel) = task.checked_sub(self.shape().processors()) {
-            debug_assert_eq!(self.rules.form, Form::None, "only this form has channels");
+            debug_assert!(self.rules.form.variant().sends_messages(), "this form has no channels");
             let envelope: Envelope = self.world.channels[channel].remove(choice);
             self.receive(task, envelope)?;
         } else {

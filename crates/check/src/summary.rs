@@ -69,7 +69,7 @@ pub fn check_csm_2l(options: Options, say: &mut dyn FnMut(&str)) -> Result<Summa
     let mut summary = Summary::default();
     say("every interleaving (nodes x views x units):");
     explore_worlds(options.worlds, &mut summary, say)?;
-    say("litmus tests, both forms, every interleaving:");
+    say("litmus tests, every form, every interleaving:");
     for litmus in LITMUS {
         let states = litmus.run()?;
         say(&format!("  {:<44} {states:>8} states", litmus.name));
@@ -145,6 +145,8 @@ fn way(form: Form, grain: Grain) -> &'static str {
     match (form, grain) {
         (Form::None, Grain::Event) => "None, by event ",
         (Form::None, Grain::Action) => "None, by action",
+        (Form::Ms, Grain::Event) => "MS,   by event ",
+        (Form::Ms, Grain::Action) => "MS,   by action",
         (Form::Dms, Grain::Event) => "DMS,  by event ",
         (Form::Dms, Grain::Action) => "DMS,  by action",
     }

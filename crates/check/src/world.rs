@@ -89,7 +89,7 @@ pub struct Frame {
 pub struct Chain {
     /// Handlers, each run by an action of the one before.
     pub frames: Vec<Frame>,
-    /// Messages put aside until the locks are dropped, in order (form `DMS`).
+    /// Messages put aside until the locks are dropped, in order.
     pub aside: Vec<Envelope>,
 }
 

@@ -11,13 +11,19 @@ pub struct World {
     pub name: &'static str,
     /// The program.
     pub text: &'static str,
-    /// States in the form `None`, by event and by action, then likewise in the form `DMS`.
-    pub states: [usize; 4],
+    /// States in the form `None`, by event and by action, then likewise in the forms `MS` and `DMS`.
+    pub states: [usize; 6],
 }
 
 /// The forms and grains, in the order of [`World::states`].
-pub const WAYS: [(Form, Grain); 4] =
-    [(Form::None, Grain::Event), (Form::None, Grain::Action), (Form::Dms, Grain::Event), (Form::Dms, Grain::Action)];
+pub const WAYS: [(Form, Grain); 6] = [
+    (Form::None, Grain::Event),
+    (Form::None, Grain::Action),
+    (Form::Ms, Grain::Event),
+    (Form::Ms, Grain::Action),
+    (Form::Dms, Grain::Event),
+    (Form::Dms, Grain::Action),
+];
 
 /// The world of this name.
 #[must_use]
@@ -42,7 +48,7 @@ pub const WORLDS: &[World] = &[
         text: "nodes 2 views 1 units 1
             n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
             n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a",
-        states: [175, 283, 139, 268],
+        states: [175, 283, 165, 281, 139, 268],
     },
     World {
         name: "any of four critical sections, three nodes, one unit",
@@ -51,7 +57,7 @@ pub const WORLDS: &[World] = &[
             n0: { lock a; load u0.0; store u0.0; unlock a | lock b; store u0.1; unlock b }; { lock b; load u0.1; unlock b | lock a; load u0.0; unlock a }
             n1: { lock a; load u0.0; store u0.0; unlock a | lock b; store u0.1; unlock b }; { lock b; load u0.1; unlock b | lock a; load u0.0; unlock a }
             n2: { lock a; store u0.0; unlock a | lock b; load u0.1; store u0.1; unlock b }",
-        states: [140_603, 292_388, 87_591, 221_131],
+        states: [140_603, 292_388, 127_031, 271_214, 87_591, 221_131],
     },
     World {
         name: "two locks move the two words of a unit, three nodes, first touch",
@@ -59,7 +65,7 @@ pub const WORLDS: &[World] = &[
             n0: lock a; store u0.0; unlock a; lock a; load u0.0; unlock a
             n1: lock b; store u0.1; unlock b; lock a; load u0.0; unlock a
             n2: lock a; load u0.0; store u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [39_351, 82_865, 21_321, 59_076],
+        states: [39_351, 82_865, 32_563, 74_237, 21_321, 59_076],
     },
     World {
         name: "false sharing and locks, two processors a node, two units",
@@ -69,7 +75,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: store u0.1; lock b; store u1.0; unlock b
             n1.v0: lock a; load u0.0; store u0.0; unlock a
             n1.v1: lock b; load u1.0; store u1.0; unlock b",
-        states: [22_549, 74_411, 12_032, 56_120],
+        states: [22_549, 74_411, 22_123, 76_371, 12_032, 56_120],
     },
     World {
         name: "false sharing, two processors a node fault and release at once",
@@ -79,7 +85,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: lock b; store u0.1; unlock b
             n1.v0: lock a; load u0.0; store u0.0; unlock a
             n1.v1: lock b; load u0.1; store u0.1; unlock b",
-        states: [14_142, 33_380, 8_959, 26_564],
+        states: [14_142, 33_380, 14_929, 35_269, 8_959, 26_564],
     },
     World {
         name: "two units, any order, two processors a node",
@@ -88,7 +94,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: { lock a; load u0.0; unlock a | lock b; store u1.0; unlock b }
             n1.v0: { lock a; load u0.0; store u0.0; unlock a | lock b; load u1.0; unlock b }
             n1.v1: { lock b; load u1.0; store u1.0; unlock b | lock a; store u0.0; unlock a }",
-        states: [34_235, 83_262, 23_234, 78_362],
+        states: [34_235, 83_262, 28_551, 82_864, 23_234, 78_362],
     },
     World {
         name: "producers and consumers over barriers, two processors a node, two units",
@@ -98,7 +104,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: store u0.1; barrier; load u1.0; barrier; load u1.1
             n1.v0: store u1.0; barrier; load u0.1; barrier; load u1.1
             n1.v1: store u1.1; barrier; load u0.0; barrier; store u0.1",
-        states: [53_012, 174_143, 35_254, 135_392],
+        states: [53_012, 174_143, 58_688, 190_444, 35_254, 135_392],
     },
     World {
         name: "producer and consumers over barriers, three nodes, the home is another",
@@ -107,7 +113,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; barrier; load u0.1; barrier; store u0.0; store u0.0; barrier; load u0.1
             n1: store u0.1; barrier; load u0.0; barrier; store u0.1; barrier; load u0.0
             n2: barrier; load u0.1; barrier; barrier; load u0.0; load u0.1",
-        states: [7_253, 15_863, 4_126, 12_553],
+        states: [7_253, 15_863, 6_247, 15_205, 4_126, 12_553],
     },
     World {
         name: "exclusive mode is broken while two processors write",
@@ -116,7 +122,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v1: lock b; store u0.1; store u0.1; unlock b
             n1.v0: lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
-        states: [2_579, 5_256, 1_511, 4_048],
+        states: [2_579, 5_256, 2_579, 5_256, 1_511, 4_048],
     },
     World {
         name: "exclusive mode at the home is broken",
@@ -125,7 +131,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; store u0.0; lock a; store u0.1; unlock a; store u0.0; lock a; load u0.1; unlock a
             n1: lock a; load u0.1; store u0.1; unlock a
             n2: lock a; load u0.1; unlock a",
-        states: [2_310, 4_226, 1_714, 3_517],
+        states: [2_310, 4_226, 2_067, 3_874, 1_714, 3_517],
     },
     World {
         name: "upgrades race: readers of one unit become writers",
@@ -133,7 +139,7 @@ pub const WORLDS: &[World] = &[
             home u0 n2
             n0: load u0.0; store u0.0; lock a; load u0.1; store u0.1; unlock a; load u0.0
             n1: lock a; load u0.1; store u0.1; unlock a; lock a; load u0.1; unlock a",
-        states: [698, 1_543, 423, 1_226],
+        states: [698, 1_543, 618, 1_520, 423, 1_226],
     },
     World {
         name: "an acquire while dirty: locks in locks",
@@ -142,7 +148,7 @@ pub const WORLDS: &[World] = &[
             n0: lock a; store u0.0; lock b; load u0.1; store u0.1; unlock b; load u0.0; store u0.0; unlock a
             n1: lock b; load u0.1; store u0.1; unlock b; lock a; load u0.0; unlock a
             n2: lock a; load u0.0; store u0.0; unlock a",
-        states: [2_952, 7_227, 1_821, 5_499],
+        states: [2_952, 7_227, 2_659, 6_675, 1_821, 5_499],
     },
     World {
         name: "an acquire while dirty, beside a writer of the same node",
@@ -151,7 +157,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; lock b; unlock b; load u0.0; store u0.0; unlock a
             n0.v1: lock b; store u0.1; unlock b; lock b; load u0.1; store u0.1; unlock b
             n1.v0: lock b; load u0.1; store u0.1; unlock b; lock a; load u0.0; unlock a",
-        states: [4_419, 9_456, 2_748, 7_507],
+        states: [4_419, 9_456, 4_468, 9_604, 2_748, 7_507],
     },
     World {
         name: "two releases of a node at once: a flush is skipped",
@@ -161,7 +167,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: store u0.1; set b; await a
             n1.v0: await a; load u0.0; await b; load u0.1
             n2.v0: await a; load u0.0; await b; load u0.1",
-        states: [1_477, 3_944, 828, 2_735],
+        states: [1_477, 3_944, 1_421, 3_904, 828, 2_735],
     },
     World {
         name: "flags: a chain of three nodes through two units",
@@ -170,7 +176,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; set a; await b; load u0.1; load u1.0
             n1: store u1.0; await a; load u0.0; store u0.1; set b
             n2: await b; load u0.0; load u0.1; load u1.0",
-        states: [280, 682, 140, 589],
+        states: [280, 682, 224, 673, 140, 589],
     },
     World {
         name: "a view of two threads: one releases while the other stores",
@@ -179,7 +185,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
             n1.v0.t0: lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [2_734, 6_291, 1_668, 4_643],
+        states: [2_734, 6_291, 2_717, 6_367, 1_668, 4_643],
     },
     World {
         name: "a view of two threads: one acquires while the other faults",
@@ -189,7 +195,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t1: lock a; load u0.1; store u0.1; unlock a
             n0.v1.t0: lock b; store u0.0; unlock b
             n1.v0.t0: lock a; store u0.1; unlock a; lock a; store u0.1; unlock a",
-        states: [13_178, 29_830, 8_887, 24_618],
+        states: [13_178, 29_830, 13_757, 31_556, 8_887, 24_618],
     },
     World {
         name: "two views of two threads on one node release and store",
@@ -199,7 +205,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t1: lock b; store u0.1; unlock b
             n0.v1.t0: lock a; load u0.0; store u0.0; unlock a
             n1.v0.t0: lock b; load u0.1; unlock b; lock a; load u0.0; unlock a",
-        states: [3_462, 7_443, 2_217, 5_731],
+        states: [3_462, 7_443, 3_417, 7_421, 2_217, 5_731],
     },
     World {
         name: "a sharer that misses flushes is left alone and wants to upgrade",
@@ -208,7 +214,7 @@ pub const WORLDS: &[World] = &[
             n0: load u0.2; store u0.2
             n1: lock b; store u0.0; unlock b; lock a; unlock a; lock c; load u0.1; unlock c
             n2: lock c; store u0.1; unlock c; lock a; unlock a",
-        states: [38_449, 112_261, 14_250, 59_385],
+        states: [38_449, 112_261, 23_265, 79_457, 14_250, 59_385],
     },
     World {
         name: "any of two critical sections, one unit, two processors a node",
@@ -217,6 +223,6 @@ pub const WORLDS: &[World] = &[
             n0.v1: { lock a; store u0.0; unlock a | lock b; store u0.1; unlock b }
             n1.v0: { lock a; load u0.0; unlock a | lock b; store u0.1; unlock b }; lock a; load u0.0; unlock a
             n1.v1: store u0.2; lock b; load u0.1; unlock b",
-        states: [291_881, 789_253, 173_696, 585_738],
+        states: [291_881, 789_253, 298_527, 813_948, 173_696, 585_738],
     },
 ];

@@ -19,6 +19,6 @@ fn a_violation_tells_the_run_that_leads_to_it() {
 
 #[test]
 fn no_bug_is_seeded_twice_at_one_place() {
-    let places: BTreeSet<_> = SEEDED.iter().map(|seeded| (seeded.bug, seeded.world)).collect();
+    let places: BTreeSet<_> = SEEDED.iter().map(|seeded| (seeded.bug, seeded.world, seeded.form)).collect();
     assert_eq!(places.len(), SEEDED.len());
 }

@@ -1,4 +1,4 @@
-//! The litmus tests of `tests/litmus/`, in both forms of the protocol.
+//! The litmus tests of `tests/litmus/`, in every form of the protocol.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -31,11 +31,21 @@ fn messages_action_by_action_keep_every_sentence() {
 }
 
 #[test]
-fn direct_execution_event_by_event_keeps_every_sentence() {
+fn direct_metadata_and_messages_event_by_event_keep_every_sentence() {
     explore_all(2);
 }
 
 #[test]
-fn direct_execution_action_by_action_keeps_every_sentence() {
+fn direct_metadata_and_messages_action_by_action_keep_every_sentence() {
     explore_all(3);
+}
+
+#[test]
+fn direct_execution_event_by_event_keeps_every_sentence() {
+    explore_all(4);
+}
+
+#[test]
+fn direct_execution_action_by_action_keeps_every_sentence() {
+    explore_all(5);
 }
