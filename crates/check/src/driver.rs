@@ -317,7 +317,8 @@ impl<'a> Run<'a> {
     pub(crate) fn next_lock(&self, task: usize) -> Option<(NodeId, u8)> {
         let frame = self.world.chains[task].frames.last()?;
         match frame.actions.last()? {
-            Action::Send { to, msg, .. } if self.is_nested(frame.node, *to, *msg) => {
+            // A message to the node itself is handled under the lock that its sender has.
+            Action::Send { to, msg, .. } if self.way(*msg) == Way::Direct && !self.is_aside(*msg) => {
                 to.iter().next().map(|node| (node, frame.unit))
             }
             Action::Send { .. }
