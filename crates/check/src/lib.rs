@@ -13,6 +13,7 @@ pub mod explore;
 pub mod litmus;
 pub mod processor;
 pub mod program;
+pub mod protocols;
 pub mod races;
 pub mod random;
 mod show;
@@ -21,4 +22,4 @@ pub mod world;
 pub mod worlds;
 
 pub use explore::Violation;
-pub use summary::{Options, Summary, check_csm_2l};
+pub use summary::{Options, Summary, check_cashmere};

@@ -51,8 +51,8 @@ pub enum Action {
     Doctor,
     /// Check a protocol: every interleaving of small worlds, random larger ones, and seeded bugs
     Check {
-        /// The protocol
-        #[arg(value_parser = PossibleValuesParser::new(PROTOCOLS.iter().map(|(name, _)| *name)))]
+        /// csm-2l: in all its forms; csm-dms, csm-ms, csm-s, csm-none: in the form of this variant
+        #[arg(value_parser = PossibleValuesParser::new(finespun_check::protocols::names()))]
         protocol: String,
     },
     /// Show the summary of a run again, from the file that --stats wrote, or two runs side by side

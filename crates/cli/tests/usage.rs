@@ -25,6 +25,7 @@ fn what_cannot_be_understood_is_e001_with_what_was_expected() {
         (vec!["run", "--heap", "lots", "true"], "a size like 512M or 8G"),
         (vec!["run", "--transport", "udp", "true"], "shm, tcp"),
         (vec!["run", "--protocol", "mesi", "true"], "there is: csm-2l"),
+        (vec!["check", "mesi"], "csm-2l, csm-dms, csm-ms, csm-s, csm-none"),
         (vec!["run", "--nodse", "2", "true"], "'--nodes'"),
         (vec!["run"], "expected a program"),
         (vec!["explain", "E777"], "\"E777\" is no number"),

@@ -1,0 +1,58 @@
+//! The protocols that can be checked, by name, and what of each is explored.
+
+use finespun_protocol::cashmere::variants::Variant;
+
+use crate::driver::Form;
+
+/// The protocol with all its forms; the variants have one each.
+const WHOLE: &str = "csm-2l";
+
+/// What is explored under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// The forms.
+    pub forms: Vec<Form>,
+    /// What of the protocol these forms leave out, in a sentence.
+    pub note: Option<&'static str>,
+}
+
+/// All names.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    std::iter::once(WHOLE).chain(Variant::NAMED.iter().map(|(name, _)| *name)).collect()
+}
+
+/// The protocol of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<Protocol> {
+    if name == WHOLE {
+        return Some(Protocol { forms: Form::ALL.to_vec(), note: None });
+    }
+    let (_, variant) = Variant::NAMED.iter().find(|(other, _)| *other == name)?;
+    let form = Form::of(variant)?;
+    let note = (form.variant() != *variant).then_some(
+        "explored as csm-none: the two differ only in how locks and barriers reach other nodes, which is abstract here",
+    );
+    Some(Protocol { forms: vec![form], note })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Form, named, names};
+
+    #[test]
+    fn every_name_is_explored_in_its_forms() {
+        let forms = |name| named(name).unwrap().forms;
+        assert_eq!(names(), ["csm-2l", "csm-dms", "csm-ms", "csm-s", "csm-none"]);
+        assert_eq!(forms("csm-2l"), Form::ALL);
+        assert_eq!([forms("csm-dms"), forms("csm-ms")], [[Form::Dms], [Form::Ms]]);
+        assert_eq!([forms("csm-s"), forms("csm-none")], [[Form::None], [Form::None]]);
+        assert_eq!(named("mesi"), None);
+    }
+
+    #[test]
+    fn only_the_variant_that_shares_a_form_says_so() {
+        let noted: Vec<_> = names().into_iter().filter(|name| named(name).unwrap().note.is_some()).collect();
+        assert_eq!(noted, ["csm-s"]);
+    }
+}
