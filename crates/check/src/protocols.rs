@@ -6,6 +6,8 @@ use crate::driver::Form;
 
 /// The protocol with all its forms; the variants have one each.
 const WHOLE: &str = "csm-2l";
+/// The one-level protocol: csm-dms in worlds whose nodes have one processor.
+const ONE_LEVEL: &str = "csm-1l-dms";
 
 /// What is explored under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +21,7 @@ pub struct Protocol {
 /// All names.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    std::iter::once(WHOLE).chain(Variant::NAMED.iter().map(|(name, _)| *name)).collect()
+    std::iter::once(WHOLE).chain(Variant::NAMED.iter().map(|(name, _)| *name)).chain([ONE_LEVEL]).collect()
 }
 
 /// The protocol of this name.
@@ -27,6 +29,10 @@ pub fn names() -> Vec<&'static str> {
 pub fn named(name: &str) -> Option<Protocol> {
     if name == WHOLE {
         return Some(Protocol { forms: Form::ALL.to_vec(), note: None });
+    }
+    if name == ONE_LEVEL {
+        let note = "explored as csm-dms: the same tables, in worlds with one processor a node and with more";
+        return Some(Protocol { forms: vec![Form::Dms], note: Some(note) });
     }
     let (_, variant) = Variant::NAMED.iter().find(|(other, _)| *other == name)?;
     let form = Form::of(variant)?;
@@ -43,16 +49,17 @@ mod tests {
     #[test]
     fn every_name_is_explored_in_its_forms() {
         let forms = |name| named(name).unwrap().forms;
-        assert_eq!(names(), ["csm-2l", "csm-dms", "csm-ms", "csm-s", "csm-none"]);
+        assert_eq!(names(), ["csm-2l", "csm-dms", "csm-ms", "csm-s", "csm-none", "csm-1l-dms"]);
         assert_eq!(forms("csm-2l"), Form::ALL);
         assert_eq!([forms("csm-dms"), forms("csm-ms")], [[Form::Dms], [Form::Ms]]);
+        assert_eq!(forms("csm-1l-dms"), [Form::Dms]);
         assert_eq!([forms("csm-s"), forms("csm-none")], [[Form::None], [Form::None]]);
         assert_eq!(named("mesi"), None);
     }
 
     #[test]
-    fn only_the_variant_that_shares_a_form_says_so() {
+    fn only_those_that_share_a_form_say_so() {
         let noted: Vec<_> = names().into_iter().filter(|name| named(name).unwrap().note.is_some()).collect();
-        assert_eq!(noted, ["csm-s"]);
+        assert_eq!(noted, ["csm-s", "csm-1l-dms"]);
     }
 }

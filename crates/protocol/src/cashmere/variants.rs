@@ -9,10 +9,13 @@
 //!   csm-none    messages   messages   messages
 //! ```
 //!
-//! The tables are the same in all; only the way of a message differs. Two differences from the paper. Its `DMS` fetches
-//! pages by messages, since the Memory Channel cannot read remotely; ours reads the home's frame. And what depends on
-//! the order of arrival goes one way: a request to leave exclusive mode travels as the page that granted it did, so it is
-//! data here, with fetches and diffs.
+//! The tables are the same in all; only the way of a message differs. One difference from the paper: its `DMS` fetches pages
+//! by messages, since the Memory Channel cannot read remotely; ours reads the home's frame.
+//!
+//! Where both ways are used, what is direct may overtake what is a message, so what must stay in order goes one way.
+//! The checker shows three orders that must hold among data: a request to leave exclusive mode after the page that
+//! granted it, a fetch after the node's own flush (else the page undoes the store), a flush after the answer to such a
+//! request. A write notice may overtake a page: a copy is as new as its request.
 
 use super::Msg;
 
