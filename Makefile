@@ -5,6 +5,7 @@
 #   make test      everything that must hold
 #   make verify    format, lints, tidiness, documentation: reads only
 #   make fix       writes what verify can have written for it
+#   make protocols-table   every application under every protocol, counted
 #   make install   PREFIX=/usr/local: command, library, headers
 #   make clean
 
@@ -62,6 +63,11 @@ install: build
 clean:
 	rm -rf build
 	$(CARGO) clean
+
+# What docs/protocols/comparison.md reads; needs python3.
+.PHONY: protocols-table
+protocols-table: build
+	@scripts/protocols-table.py
 
 # ---- prove --------------------------------------------------------------------------------------------------------
 

@@ -48,14 +48,14 @@ def run(command):
     return done.returncode, done.stdout + done.stderr
 
 
-def measure(app, flags, configuration, repeat):
+def measure(app, flags, configuration, repeat, protocol="csm-2l"):
     nodes, views, threads, transport, faults = configuration
     runs = []
     for _ in range(repeat):
         with tempfile.NamedTemporaryFile(suffix=".json") as stats:
             code, output = run([
                 "build/bin/finespun", "run", "--quiet", "-n", str(nodes), "-p", str(views), "-t", str(threads),
-                "--transport", transport, "--faults", faults, "--stats", stats.name,
+                "--protocol", protocol, "--transport", transport, "--faults", faults, "--stats", stats.name,
                 f"build/apps/{app}", *flags, "--verify"])
             if code != 0 or f"{app}: verified" not in output:
                 print(output, file=sys.stderr)
