@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # scripts/soak.sh MINUTES [SEED]: runs the random program `stress` over random configurations for so many minutes.
 #
-# Every run has its own seed, number of nodes, processes and threads, transport, fault mechanism and size. It stops at the
+# Every run has its own seed, number of nodes, processes and threads, transport, protocol, fault
+# mechanism and size. It stops at the
 # first run that is not verified, or that does not end within two minutes, and prints its exact command line, which can
 # be run again as it stands; else it prints how many runs there were. The SEED makes the same list of runs again.
 # What must be built: make.
@@ -29,13 +30,17 @@ while [ $SECONDS -lt $end ]; do
     pick 1 1 2 3; processes=$picked
     pick 1 1 2; threads=$picked
     pick shm tcp; transport=$picked
+    case $transport in
+        shm) pick csm-2l csm-2l csm-ms csm-s csm-none; protocol=$picked ;;
+        tcp) protocol=csm-2l ;;
+    esac
     pick "${mechanisms[@]}"; faults=$picked
     pick tiny tiny tiny tiny 5 9 small; size=$picked
     # More processors than this only wait for each other's time slices.
     [ $((nodes * processes * threads)) -le 16 ] || continue
     seed=$((RANDOM * 32768 + RANDOM))
     command=(build/bin/finespun run --quiet -n "$nodes" -p "$processes" -t "$threads" --transport "$transport"
-        --faults "$faults" build/apps/stress --size "$size" --iters 5 --seed "$seed")
+        --protocol "$protocol" --faults "$faults" build/apps/stress --size "$size" --iters 5 --seed "$seed")
     status=0
     timeout --kill-after=10 120 "${command[@]}" >"$output" 2>&1 || status=$?
     runs=$((runs + 1))
