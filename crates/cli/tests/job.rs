@@ -80,7 +80,7 @@ fn killing_a_process_of_the_program_ends_the_job_with_one_message() {
     assert_eq!(done.code, Some(137));
     let message = format!("finespun: error E040 (node 1, processor 2): process {victim} (");
     assert!(done.stderr.starts_with(&message) && done.stderr.contains("was killed by SIGKILL"), "{}", done.stderr);
-    assert_eq!(done.stderr.matches("error").count(), 1);
+    assert_eq!(done.stderr.matches("finespun: error").count(), 1, "{}", done.stderr);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn killing_a_service_process_ends_the_job_with_one_message() {
         let message =
             format!("finespun: error E040 (node 1): the service process {victim} of node 1 was killed by SIGKILL");
         assert!(done.stderr.starts_with(&message), "{}", done.stderr);
-        assert_eq!(done.stderr.matches("error").count(), 1);
+        assert_eq!(done.stderr.matches("finespun: error").count(), 1);
     }
 }
 
@@ -193,7 +193,7 @@ fn a_program_that_never_calls_init_is_told_so() {
     let done = world.run(&["-n", "2"], "echo hello");
     assert_eq!((done.code, done.stdout.as_str()), (Some(3), "hello\nhello\n"));
     assert!(done.stderr.starts_with("finespun: error E003"), "{}", done.stderr);
-    assert_eq!(done.stderr.matches("error").count(), 1);
+    assert_eq!(done.stderr.matches("finespun: error").count(), 1);
 }
 
 #[test]

@@ -19,12 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the scripts may say to their node.
 const PRELUDE: &str = r#"#!/bin/bash
-say() { printf '%s\n' "$1" >&"$FINESPUN_CONTROL"; }
+# The node may be gone before we have said it: that is no message of ours.
+say() { printf '%s\n' "$1" >&"$FINESPUN_CONTROL"; } 2>/dev/null
 started() { say '{"started":{"faults":"uffd"}}'; }
 finalized() { say '"finalized"'; }
 failed() { say "{\"failed\":{\"message\":\"$1\",\"exit_code\":$2}}"; }
+# Something to wait for that never comes. Opened first: bash misreads a trap that runs while it reads a substitution.
+exec {never}<> <(:)
 # By turns, since a signal may come just before read sleeps, and its trap runs only after.
-forever() { exec {never}<> <(:); while true; do read -r -t 0.1 -u "$never"; done; }
+forever() { while true; do read -r -t 0.1 -u "$never"; done; }
 "#;
 
 pub struct World {
