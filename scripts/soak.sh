@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # scripts/soak.sh MINUTES [SEED]: runs the random program `stress` over random configurations for so many minutes.
 #
-# Every run has its own seed, number of nodes, processes and threads, transport, protocol, fault
-# mechanism and size. It stops at the
-# first run that is not verified, or that does not end within two minutes, and prints its exact command line, which can
-# be run again as it stands; else it prints how many runs there were. The SEED makes the same list of runs again.
+# Every run has its own seed, number of nodes, processes and threads, transport, protocol, fault mechanism and size. It
+# stops at the first run that is not verified, or that does not end within two minutes, and prints its exact command
+# line, which can be run again as it stands; else it prints how many runs there were. The SEED makes the same list of
+# runs again.
 # What must be built: make.
 set -euo pipefail
 cd "$(dirname "$0")/.."
