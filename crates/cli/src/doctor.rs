@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use finespun_launch::machine;
+use finespun_sys::machine;
 use finespun_sys::memory::{self, Mapping};
 use finespun_sys::probe::{Offered, probe};
 use finespun_types::SPACE_BASE;

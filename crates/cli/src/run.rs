@@ -8,9 +8,10 @@ use std::thread;
 
 use finespun_errors::{Code, Place, Report};
 use finespun_job::{CSM_1L, Faults, Job, Transport};
-use finespun_launch::{Outcome, Plan, machine, program};
+use finespun_launch::{Outcome, Plan, program};
 use finespun_report::{OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::Told;
+use finespun_sys::machine;
 use finespun_types::NODES_MAX;
 
 use crate::options::{PROCESSORS_MAX, PROTOCOLS, Run};

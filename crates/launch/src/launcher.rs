@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, Report, Transport};
 use finespun_runtime::segment::Told;
+use finespun_sys::machine;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -21,7 +22,6 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stdin};
 
 use crate::control::{Command, Event, Exit, Lines};
-use crate::machine;
 use crate::memory::{self, Memory};
 use crate::output::{self, Output, WriteEnds};
 use crate::reap;

@@ -26,7 +26,6 @@
 
 pub mod control;
 pub mod launcher;
-pub mod machine;
 pub mod memory;
 mod mesh;
 pub mod node;

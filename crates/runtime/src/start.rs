@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock};
 use finespun_errors::{Code, Place};
 use finespun_job::{self as job, Faults, Job, NodeMemory, Report, Transport};
 use finespun_sys::clock::{self, Calibration};
+use finespun_sys::machine;
 use finespun_sys::process::{self, Program};
 use finespun_sys::view::{Mechanism, View};
 use finespun_types::{Counter, NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
@@ -228,11 +229,9 @@ pub fn remember_build(cluster: &Cluster, build: u64) -> u64 {
     }
 }
 
+/// Never 0, which stands for no build.
 fn build_hash(build: &str) -> u64 {
-    let fnv = build
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    fnv.max(1)
+    process::fnv1a(build.as_bytes()).max(1)
 }
 
 /// Spinning pays only while every thread that may spin has a core of its own.
@@ -323,7 +322,7 @@ impl Inherited {
             threads: 1,
             transport: Transport::Shm,
             faults: Faults::Auto,
-            heap_bytes: memory_available() & !((2 << 20) - 1),
+            heap_bytes: machine::default_heap_bytes(),
             memory: Vec::new(),
             protocol: job::CSM_2L.to_owned(),
             layout: fingerprint(),
@@ -342,14 +341,6 @@ impl Inherited {
 /// Runs in a child made by fork, where only this may be done safely.
 extern "C" fn forked() {
     FORKED.store(true, Ordering::Relaxed);
-}
-
-/// What the machine can still give, in bytes; 1 GiB if it does not say.
-fn memory_available() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.map_or(1 << 30, |kib| kib << 10).clamp(64 << 20, 64 << 30)
 }
 
 fn number(name: &str) -> Result<Option<i32>, Failure> {

@@ -31,7 +31,8 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
         fence(Ordering::SeqCst);
         if word.load(Ordering::SeqCst) == old {
             meter::count(cluster, Counter::Sleeps, 1);
-            // No lock of a segment is held here: what a signal handler of the program touches can be served.
+            // Nobody holds a unit's lock or a table's here, so what a signal handler of the program touches can be served.
+            // (A release that waits holds its view's `releasing`; faults do not need that.)
             with_signals_let_in(|| futex::wait(word, old, None));
         }
         sleepers.fetch_sub(1, Ordering::SeqCst);

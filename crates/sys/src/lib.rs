@@ -21,6 +21,7 @@ pub mod clock;
 pub mod faults;
 pub mod futex;
 pub mod lock;
+pub mod machine;
 pub mod memory;
 pub mod probe;
 pub mod process;

@@ -239,7 +239,8 @@ fn build_id_in(notes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Fowler, Noll and Vo's hash, 64 bits: tells builds apart, and is no protection against anybody.
-fn fnv1a(bytes: &[u8]) -> u64 {
+#[must_use]
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
