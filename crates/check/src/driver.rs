@@ -196,7 +196,8 @@ impl<'a> Run<'a> {
         let at = usize::from(unit);
         match msg {
             Msg::AskHome => {
-                let step = self.world.homes[at].on_ask(from);
+                let answer = self.world.homes[at].on(from, msg);
+                let step = self.answered(answer)?;
                 self.log(|| {
                     format!("{to:?} u{unit} manager --{msg:?}({from:?})--> {}", show::actions(step.actions.as_slice()))
                 });

@@ -1,10 +1,11 @@
 //! The coherence protocols, as pure tables: `(state, event) -> (state, actions)`.
 //!
 //! Nothing here knows an operating system, a clock, a thread or a socket. The live runtime and the checker run these
-//! very tables; they differ in how they perform an [`cashmere::Action`]. A unit's state is plain data of fixed size,
+//! very tables; they differ in how they perform an [`page::Action`]. A unit's state is plain data of fixed size,
 //! whose all-zero form is a unit nobody has touched: it lives in memory that the processes of a node share.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod cashmere;
+pub mod page;

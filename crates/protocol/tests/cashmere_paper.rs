@@ -107,8 +107,14 @@ fn nodes(all: &[NodeId]) -> NodeSet {
 #[test]
 fn the_first_node_to_touch_a_page_becomes_its_home() {
     let mut homes = Homes::default();
-    assert_eq!(homes.on_ask(OTHER).actions.as_slice(), [send(OTHER, Msg::HomeIs(OTHER), Contents::Nothing)]);
-    assert_eq!(homes.on_ask(ME).actions.as_slice(), [send(ME, Msg::HomeIs(OTHER), Contents::Nothing)]);
+    assert_eq!(
+        homes.on(OTHER, Msg::AskHome).unwrap().actions.as_slice(),
+        [send(OTHER, Msg::HomeIs(OTHER), Contents::Nothing)]
+    );
+    assert_eq!(
+        homes.on(ME, Msg::AskHome).unwrap().actions.as_slice(),
+        [send(ME, Msg::HomeIs(OTHER), Contents::Nothing)]
+    );
     assert_eq!(homes.home(), Some(OTHER));
 }
 

@@ -140,8 +140,8 @@ impl<'a> Nest<'a> {
     fn deliver(&mut self, from: NodeId, to: NodeId, msg: Msg, attached: Attached<'_>) {
         match msg {
             Msg::AskHome => {
-                let step = self.at(to).homes().on_ask(from);
-                self.perform(to, Ok(step), attached);
+                let step = self.at(to).homes().on(from, msg);
+                self.perform(to, step, attached);
             }
             Msg::Fetch { .. } | Msg::Upgrade | Msg::BreakReply | Msg::Flush | Msg::Leave => {
                 let step = self.at(to).directory().on(to, from, msg);

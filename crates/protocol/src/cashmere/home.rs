@@ -2,8 +2,8 @@
 
 use finespun_types::{NodeId, NodeSet};
 
-use super::actions::{send, send_with};
 use super::{Action, Contents, Impossible, Msg, Step};
+use crate::page::{send, send_with};
 
 /// What a directory entry stands at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,12 +128,26 @@ impl Directory {
 pub struct Homes(u8);
 
 impl Homes {
-    /// `AskHome` from a node: the first one becomes home.
-    pub fn on_ask(&mut self, from: NodeId) -> Step {
-        if self.0 == 0 {
-            self.0 = from.0 + 1;
+    /// One row: the first node that asks becomes home.
+    ///
+    /// # Errors
+    /// [`Impossible`] for what is not asked of a manager.
+    #[rustfmt::skip]
+    pub fn on(&mut self, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, Notice, NoticeAck, Upgrade, UpgradeReply};
+        match msg {
+            AskHome => Ok(Step::done(&[send(from, HomeIs(self.decide(from)))])),
+            HomeIs(_) | Fetch { .. } | Grant { .. } | Upgrade | UpgradeReply { .. } | Break | BreakReply | Flush | FlushAck(_) | Leave | Notice | NoticeAck
+                => Err(Impossible::Manager { from, msg }),
         }
-        Step::done(&[send(from, Msg::HomeIs(NodeId(self.0 - 1)))])
+    }
+
+    /// The home; `first` if nobody was before.
+    pub fn decide(&mut self, first: NodeId) -> NodeId {
+        if self.0 == 0 {
+            self.0 = first.0 + 1;
+        }
+        NodeId(self.0 - 1)
     }
 
     /// The home, if decided.

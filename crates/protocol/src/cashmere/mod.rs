@@ -48,21 +48,28 @@
 //!   that hint can only be too pessimistic.
 //! * The home is asked for a sharing set by a message of the node to itself, so that home and others run the same rows.
 
-mod actions;
 mod home;
 pub mod invariants;
 mod requester;
 pub mod sync;
 pub mod variants;
 
-pub use actions::{Action, Actions, Contents, Outcome, Step};
 pub use home::{Directory, Homes, Phase};
-pub use requester::{Event, Mode, Place, Unit};
+pub use requester::{Mode, Unit};
 
-use finespun_types::{NodeId, NodeSet};
+use finespun_types::{Access, NodeId, NodeSet, ViewId};
 
-/// A moment of a node's logical clock, which ticks at every protocol event of the node [Cashmere05 §2.1]. 0 is before all.
-pub type Time = u64;
+use crate::page::{self, Class, Message, Protocol, Role};
+pub use crate::page::{Contents, Outcome, Place, Time};
+
+/// What happens to a node's copy.
+pub type Event = page::Event<Msg>;
+/// What a table asks its driver to do.
+pub type Action = page::Action<Msg>;
+/// A short list of them.
+pub type Actions = page::Actions<Msg>;
+/// A table's answer.
+pub type Step = page::Step<Msg>;
 
 /// Messages between the roles. What a message carries beside these words (a page, a diff) the driver attaches; see
 /// [`Contents`].
@@ -107,6 +114,62 @@ pub enum Msg {
     NoticeAck,
 }
 
+impl Message for Msg {
+    fn role(self) -> Role {
+        match self {
+            Self::AskHome => Role::Manager,
+            Self::Fetch { .. } | Self::Upgrade | Self::BreakReply | Self::Flush | Self::Leave => Role::Home,
+            Self::HomeIs(_) | Self::Grant { .. } | Self::UpgradeReply { .. } | Self::Break => Role::Copy,
+            Self::FlushAck(_) | Self::Notice | Self::NoticeAck => Role::Copy,
+        }
+    }
+
+    fn class(self) -> Class {
+        match self {
+            Self::Fetch { .. } | Self::Grant { .. } | Self::Break | Self::BreakReply => Class::Data,
+            Self::Flush | Self::FlushAck(_) => Class::Data,
+            Self::AskHome | Self::HomeIs(_) | Self::Upgrade | Self::UpgradeReply { .. } => Class::Metadata,
+            Self::Leave | Self::Notice | Self::NoticeAck => Class::Metadata,
+        }
+    }
+
+    fn is_between_equals(self) -> bool {
+        matches!(self, Self::Notice | Self::NoticeAck)
+    }
+}
+
+/// The family's tables, for drivers that run any protocol.
+#[derive(Clone, Copy, Debug)]
+pub enum Cashmere {}
+
+impl Protocol for Cashmere {
+    type Msg = Msg;
+    type Unit = Unit;
+    type Directory = Directory;
+    type Manager = Homes;
+    type Impossible = Impossible;
+
+    fn on_unit(unit: &mut Unit, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
+        unit.on(place, now, event)
+    }
+
+    fn on_directory(directory: &mut Directory, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        directory.on(home, from, msg)
+    }
+
+    fn on_manager(homes: &mut Homes, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        homes.on(from, msg)
+    }
+
+    fn access(unit: &Unit, view: ViewId) -> Access {
+        match (unit.mapped.contains(view), unit.writers.contains(view)) {
+            (false, _) => Access::None,
+            (true, false) => Access::Read,
+            (true, true) => Access::Write,
+        }
+    }
+}
+
 /// The table has no row for what happened: a bug of ours, never bad input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impossible {
@@ -121,6 +184,13 @@ pub enum Impossible {
     Directory {
         /// The directory entry's state before.
         phase: Phase,
+        /// Who sent.
+        from: NodeId,
+        /// What arrived.
+        msg: Msg,
+    },
+    /// At the manager, which is only asked for the home.
+    Manager {
         /// Who sent.
         from: NodeId,
         /// What arrived.

@@ -2,8 +2,8 @@
 
 use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
 
-use super::actions::{send, send_with};
-use super::{Action, Actions, Contents, Impossible, Msg, Outcome, Step, Time};
+use super::{Action, Actions, Contents, Event, Impossible, Msg, Outcome, Place, Step, Time};
+use crate::page::{self, send, send_with};
 
 /// What the node has of a unit. Stable states are adjectives and nouns; in the others an answer is awaited, and only
 /// the form `None` ever shows them to a second view.
@@ -63,58 +63,6 @@ pub struct Unit {
     pub has_twin: bool,
 }
 
-/// Where a table runs: the node, and what the unit's address says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The node.
-    pub me: NodeId,
-    /// The node that decides the home by first touch.
-    pub manager: NodeId,
-    /// The home, where the address fixes it.
-    pub fixed_home: Option<NodeId>,
-}
-
-/// What happens to a node's copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
-    /// A load of this view faulted.
-    ReadFault {
-        /// Whose.
-        view: ViewId,
-        /// When the fault was first presented. Data asked for before then saved it a fetch.
-        since: Time,
-    },
-    /// A store of this view faulted.
-    WriteFault {
-        /// Whose.
-        view: ViewId,
-        /// When the fault was first presented.
-        since: Time,
-    },
-    /// A release of this view flushes the unit, which was on its dirty list.
-    Flush {
-        /// Whose.
-        view: ViewId,
-        /// When the release began, if a flush begun since then covers all the view's writes; [`Time::MAX`] for a view
-        /// whose other threads may have written meanwhile.
-        since: Time,
-    },
-    /// The diff was empty: the flush that began is already complete.
-    NothingChanged,
-    /// An acquire of this view obeys the write notice, which was on its list.
-    Invalidate {
-        /// Whose.
-        view: ViewId,
-    },
-    /// A message arrived.
-    Recv {
-        /// From which node.
-        from: NodeId,
-        /// The message.
-        msg: Msg,
-    },
-}
-
 impl Unit {
     /// The home, if known.
     #[must_use]
@@ -147,7 +95,7 @@ impl Unit {
     /// [`Impossible`] when the pair cannot occur.
     #[rustfmt::skip]
     pub fn on(&mut self, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
-        use Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
+        use page::Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
         use Mode::{AskingHome, Exclusive, Fetching, NoCopy, Shared, Untouched, Upgrading};
         use Msg::{AskHome, Break, BreakReply, Fetch, FlushAck, Grant, HomeIs, Leave, Notice, NoticeAck, Upgrade, UpgradeReply};
 

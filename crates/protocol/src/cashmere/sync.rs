@@ -3,16 +3,16 @@
 //! **Release** of a view (unlock, arrival at a barrier, setting a flag, ending a thread):
 //!
 //! 1. Tick the clock: the release begins *now*. Take the view's dirty list, whole, and leave it empty.
-//! 2. Present [`Event::Flush`](super::Event::Flush) for each unit of it. `Wait` means: another flush or a fetch of that
+//! 2. Present [`Event::Flush`](crate::page::Event::Flush) for each unit of it. `Wait` means: another flush or a fetch of that
 //!    unit is under way; keep the unit and present it again when the node was woken.
-//! 3. Wait until every flush that `Begun` announced its [`Action::FlushDone`](super::Action::FlushDone): the home has
+//! 3. Wait until every flush that `Begun` announced its [`Action::FlushDone`](crate::page::Action::FlushDone): the home has
 //!    the diff, and every sharer has the notice on its lists.
 //! 4. Only now tell anybody: give the lock away, arrive at the barrier.
 //!
 //! **Acquire** (a lock granted, a barrier passed, a flag seen, a thread started or joined):
 //!
 //! 1. Tick the clock. Take the view's list of write notices, whole, and leave it empty.
-//! 2. Present [`Event::Invalidate`](super::Event::Invalidate) for each unit of it.
+//! 2. Present [`Event::Invalidate`](crate::page::Event::Invalidate) for each unit of it.
 //!
 //! A view's releases exclude each other, and so do its acquires: a second thread of the view must not find the list
 //! empty and go on while the first is still working through it.
@@ -23,7 +23,7 @@
 
 use super::Time;
 
-/// The start of a release, for [`Event::Flush`](super::Event::Flush).
+/// The start of a release, for [`Event::Flush`](crate::page::Event::Flush).
 ///
 /// A flush that another view of the node began since then covers this view's stores, as long as the view's only
 /// thread is the one that releases. In a view with several threads another of them may have stored after that flush,

@@ -17,16 +17,7 @@
 //! granted it, a fetch after the node's own flush (else the page undoes the store), a flush after the answer to such a
 //! request. A write notice may overtake a page: a copy is as new as its request.
 
-use super::Msg;
-
-/// What a message is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Pages and diffs, and the requests for them.
-    Data,
-    /// Homes, sharing sets, write notices.
-    Metadata,
-}
+use crate::page::{Class, Message};
 
 /// How something reaches another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,8 +55,8 @@ impl Variant {
 
     /// The way of a message to another node.
     #[must_use]
-    pub const fn way(&self, msg: Msg) -> Way {
-        match class(msg) {
+    pub fn way(&self, msg: impl Message) -> Way {
+        match msg.class() {
             Class::Data => self.data,
             Class::Metadata => self.metadata,
         }
@@ -85,18 +76,6 @@ impl Variant {
         matches!(self.data, Way::Direct)
             || matches!(self.metadata, Way::Direct)
             || matches!(self.synchronization, Way::Direct)
-    }
-}
-
-/// What a message is about.
-#[must_use]
-pub const fn class(msg: Msg) -> Class {
-    match msg {
-        Msg::Fetch { .. } | Msg::Grant { .. } | Msg::Break | Msg::BreakReply | Msg::Flush | Msg::FlushAck(_) => {
-            Class::Data
-        }
-        Msg::AskHome | Msg::HomeIs(_) | Msg::Upgrade | Msg::UpgradeReply { .. } => Class::Metadata,
-        Msg::Leave | Msg::Notice | Msg::NoticeAck => Class::Metadata,
     }
 }
 

@@ -1,0 +1,309 @@
+//! What all page protocols have in common: what happens to a node's copy of a unit, what a table asks its driver to
+//! do, and the roles between which messages go. `M` is a protocol's own messages.
+//!
+//! Each [`Action`] is the runtime's unit of work, the simulator's unit of price and the reports' unit of counting.
+
+use core::convert::Infallible;
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
+
+/// A moment of a node's logical clock, which ticks at every protocol event of the node [Cashmere05 §2.1]. 0 is before all.
+pub type Time = u64;
+
+/// Where a table runs: the node, and what the unit's address says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The node.
+    pub me: NodeId,
+    /// The node that decides the home by first touch.
+    pub manager: NodeId,
+    /// The home, where the address fixes it.
+    pub fixed_home: Option<NodeId>,
+}
+
+/// What happens to a node's copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event<M> {
+    /// A load of this view faulted.
+    ReadFault {
+        /// Whose.
+        view: ViewId,
+        /// When the fault was first presented. Data asked for before then saved it a fetch.
+        since: Time,
+    },
+    /// A store of this view faulted.
+    WriteFault {
+        /// Whose.
+        view: ViewId,
+        /// When the fault was first presented.
+        since: Time,
+    },
+    /// A release of this view flushes the unit, which was on its dirty list.
+    Flush {
+        /// Whose.
+        view: ViewId,
+        /// When the release began, if a flush begun since then covers all the view's writes; [`Time::MAX`] for a view
+        /// whose other threads may have written meanwhile.
+        since: Time,
+    },
+    /// The diff was empty: the flush that began is already complete.
+    NothingChanged,
+    /// An acquire of this view obeys the write notice, which was on its list.
+    Invalidate {
+        /// Whose.
+        view: ViewId,
+    },
+    /// A message arrived.
+    Recv {
+        /// From which node.
+        from: NodeId,
+        /// The message.
+        msg: M,
+    },
+}
+
+/// An event of a node's own views: the same words in every protocol.
+pub type Demand = Event<Infallible>;
+
+impl Demand {
+    /// The event in the words of a protocol.
+    #[must_use]
+    pub const fn of<M>(self) -> Event<M> {
+        match self {
+            Self::ReadFault { view, since } => Event::ReadFault { view, since },
+            Self::WriteFault { view, since } => Event::WriteFault { view, since },
+            Self::Flush { view, since } => Event::Flush { view, since },
+            Self::NothingChanged => Event::NothingChanged,
+            Self::Invalidate { view } => Event::Invalidate { view },
+            Self::Recv { msg, .. } => match msg {},
+        }
+    }
+}
+
+/// What the driver attaches to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Contents {
+    /// The words of the message alone.
+    Nothing,
+    /// The node's frame. To the node itself nothing: its frame is already there.
+    Frame,
+    /// The node's twin, made just before: a snapshot that the frame's writers cannot change any more.
+    Twin,
+    /// The diff of the frame against the twin. With `refresh` the twin becomes what was sent, for views that go on
+    /// writing; without it the twin is dropped. Empty: nothing is sent, and [`Event::NothingChanged`] comes next.
+    Diff {
+        /// Keep the twin, refreshed.
+        refresh: bool,
+    },
+}
+
+/// What the driver must do, in the order given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action<M> {
+    /// Send `msg` to each of `to`.
+    Send {
+        /// The receivers.
+        to: NodeSet,
+        /// The message.
+        msg: M,
+        /// What goes with it.
+        contents: Contents,
+    },
+    /// Copy the page that came with the message over the frame.
+    Install,
+    /// Two-way diff: write the bytes in which the page that came differs from the twin to both frame and twin
+    /// [Cashmere05 §2.1].
+    Merge,
+    /// Apply the diff that came with the message to the frame.
+    ApplyDiff,
+    /// Copy the frame to a new twin.
+    MakeTwin,
+    /// Forget the twin: every view has flushed.
+    DropTwin,
+    /// Change what a view may do.
+    Protect {
+        /// Whose mapping. Always the view that runs the event: nobody can change another's.
+        view: ViewId,
+        /// Its rights from now on.
+        access: Access,
+    },
+    /// Put the unit on these views' dirty lists.
+    ListDirty(ViewSet),
+    /// Put the unit on these views' lists of write notices.
+    ListNotice(ViewSet),
+    /// The flush that this view began is complete: all sharers have the notice.
+    FlushDone(ViewId),
+    /// Let the node's waiting processors look again.
+    Wake,
+    /// Nothing to do; the timestamps saved a fetch. Counted.
+    FetchSkipped,
+    /// Nothing to do; the timestamps saved a flush. Counted.
+    FlushSkipped,
+    /// Nothing to do; the unit went into exclusive mode. Counted.
+    EnteredExclusive,
+}
+
+/// At most this many actions answer one event.
+const ACTIONS_MAX: usize = 6;
+
+/// A short list of actions, without allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Actions<M> {
+    list: [Action<M>; ACTIONS_MAX],
+    len: u8,
+}
+
+impl<M: Copy> Actions<M> {
+    /// No action.
+    pub const NONE: Self = Self { list: [Action::Wake; ACTIONS_MAX], len: 0 };
+
+    /// These actions, in order.
+    #[must_use]
+    pub fn of(actions: &[Action<M>]) -> Self {
+        let mut all = Self::NONE;
+        for &action in actions {
+            all.push(action);
+        }
+        all
+    }
+
+    /// Adds one at the end.
+    pub fn push(&mut self, action: Action<M>) {
+        self.list[usize::from(self.len)] = action;
+        self.len += 1;
+    }
+
+    /// The actions, in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Action<M>] {
+        &self.list[..usize::from(self.len)]
+    }
+}
+
+/// Where the presenter of an event stands after the actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// Finished: a fault may be retried by the hardware, a flush needs no more from its view (its completion is
+    /// announced by [`Action::FlushDone`] if one began).
+    Done,
+    /// A flush began and is under way; [`Action::FlushDone`] tells the end.
+    Begun,
+    /// Present the same event again when the node was woken, or at once if the actions already brought the answer.
+    Wait,
+}
+
+/// A table's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step<M> {
+    /// For the presenter of the event.
+    pub outcome: Outcome,
+    /// For the driver.
+    pub actions: Actions<M>,
+}
+
+impl<M: Copy> Step<M> {
+    /// Nothing is awaited.
+    #[must_use]
+    pub fn done(actions: &[Action<M>]) -> Self {
+        Self { outcome: Outcome::Done, actions: Actions::of(actions) }
+    }
+
+    /// The presenter waits.
+    #[must_use]
+    pub fn wait(actions: &[Action<M>]) -> Self {
+        Self { outcome: Outcome::Wait, actions: Actions::of(actions) }
+    }
+}
+
+/// The words of `msg` to one node.
+pub(crate) const fn send<M>(to: NodeId, msg: M) -> Action<M> {
+    Action::Send { to: NodeSet::only(to), msg, contents: Contents::Nothing }
+}
+
+/// `msg` to one node, with `contents`.
+pub(crate) const fn send_with<M>(to: NodeId, msg: M, contents: Contents) -> Action<M> {
+    Action::Send { to: NodeSet::only(to), msg, contents }
+}
+
+/// Who a message is for: which of a unit's tables at the receiver takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// The node that knows the home.
+    Manager,
+    /// The home's directory entry.
+    Home,
+    /// A node's copy.
+    Copy,
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Pages and diffs, and the requests for them.
+    Data,
+    /// Homes, sharing sets, write notices.
+    Metadata,
+}
+
+/// The messages of a protocol.
+pub trait Message: Copy + Eq + Ord + Hash + Debug + 'static {
+    /// Who it is for.
+    fn role(self) -> Role;
+    /// What it is about.
+    fn class(self) -> Class;
+    /// Does it go between copies of equal standing? Such a message waits until its sender holds no lock, where the
+    /// sender runs the receiver's table itself: two that send it to each other would block each other.
+    fn is_between_equals(self) -> bool;
+}
+
+/// A home-based page protocol: a copy at every node, a directory entry at the home, and a manager that knows the home.
+/// All states are plain data whose all-zero form is a unit that nobody has touched.
+pub trait Protocol: Copy + Debug + 'static {
+    /// Its messages.
+    type Msg: Message;
+    /// A node's copy of a unit.
+    type Unit: Copy + Default + Eq + Hash + Debug;
+    /// The home's entry of a unit.
+    type Directory: Copy + Default + Eq + Hash + Debug;
+    /// The manager's entry of a unit.
+    type Manager: Copy + Default + Eq + Hash + Debug;
+    /// A pair of state and event without a row: a bug of ours, never bad input.
+    type Impossible: Debug;
+
+    /// The copy's table. `now` is a fresh tick of the node's clock.
+    ///
+    /// # Errors
+    /// When the pair cannot occur.
+    fn on_unit(
+        unit: &mut Self::Unit,
+        place: Place,
+        now: Time,
+        event: Event<Self::Msg>,
+    ) -> Result<Step<Self::Msg>, Self::Impossible>;
+
+    /// The home's table. `home` is the node that the entry stands at.
+    ///
+    /// # Errors
+    /// When the pair cannot occur.
+    fn on_directory(
+        directory: &mut Self::Directory,
+        home: NodeId,
+        from: NodeId,
+        msg: Self::Msg,
+    ) -> Result<Step<Self::Msg>, Self::Impossible>;
+
+    /// The manager's table.
+    ///
+    /// # Errors
+    /// When the message is not for it.
+    fn on_manager(
+        manager: &mut Self::Manager,
+        from: NodeId,
+        msg: Self::Msg,
+    ) -> Result<Step<Self::Msg>, Self::Impossible>;
+
+    /// What a view may do with the unit, by the books.
+    fn access(unit: &Self::Unit, view: ViewId) -> Access;
+}
