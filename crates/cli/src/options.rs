@@ -17,19 +17,6 @@ pub const HEAP_STEP: u64 = 2 << 20;
 /// The largest heap: the most pages that the heap's layout can number.
 const HEAP_MAX: u64 = 1 << 40;
 
-/// The protocols, each with one line on it.
-pub const PROTOCOLS: &[(&str, &str)] = &[
-    (
-        "csm-2l",
-        "Cashmere-2L: home-based, moderately lazy release consistency, two levels; the best variant for the transport",
-    ),
-    ("csm-dms", "its variant with data, metadata and synchronization by direct access (csm-2l over shm)"),
-    ("csm-ms", "data by explicit messages, metadata and synchronization direct (shm)"),
-    ("csm-s", "data and metadata by explicit messages, synchronization direct (shm)"),
-    ("csm-none", "everything by explicit messages (csm-2l over tcp)"),
-    ("csm-1l-dms", "one level: every process is a node of its own; -n N -p P runs as N x P nodes (shm)"),
-];
-
 /// One memory, many machines: runs programs that share memory across nodes.
 #[derive(Debug, Parser)]
 #[command(name = "finespun", version, arg_required_else_help = true)]

@@ -7,22 +7,22 @@ use std::path::Path;
 use std::thread;
 
 use finespun_errors::{Code, Place, Report};
-use finespun_job::{CSM_1L, Faults, Job, Transport};
+use finespun_job::{Faults, Job, Transport, protocols};
 use finespun_launch::{Outcome, Plan, program};
 use finespun_report::{OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::Told;
 use finespun_sys::machine;
 use finespun_types::NODES_MAX;
 
-use crate::options::{PROCESSORS_MAX, PROTOCOLS, Run};
+use crate::options::{PROCESSORS_MAX, Run};
 use crate::output;
 use crate::report;
 
 /// Runs the program to its end and returns the job's exit code.
 pub fn run(options: Run) -> Result<i32, Report> {
     if options.protocol == "help" {
-        for (name, about) in PROTOCOLS {
-            output::print(&format!("{name:<10} {about}\n"));
+        for each in protocols::PROTOCOLS {
+            output::print(&format!("{:<11} {:<9} {}\n", each.name, each.transports(), each.line));
         }
         return Ok(0);
     }
@@ -59,8 +59,8 @@ fn job(options: &Run) -> Result<Job, Report> {
         let what = format!("-n {nodes} -p {views} -t {threads} is {processors} processors; at most {PROCESSORS_MAX}");
         return Err(usage(what));
     }
-    finespun_job::variant(&options.protocol, options.transport).map_err(usage)?;
-    let (nodes, views) = if options.protocol == CSM_1L { one_level(options)? } else { (nodes, views) };
+    let protocol = protocols::named(&options.protocol, options.transport).map_err(usage)?;
+    let (nodes, views) = if protocol.one_level { one_level(options)? } else { (nodes, views) };
     Ok(Job {
         nodes,
         views,
@@ -76,13 +76,13 @@ fn job(options: &Run) -> Result<Job, Report> {
 
 /// Nodes and processes per node where every processor is a node [Cashmere05 §3.3].
 fn one_level(options: &Run) -> Result<(u32, u32), Report> {
-    let nodes = options.nodes * options.processes;
+    let (nodes, name) = (options.nodes * options.processes, &options.protocol);
     if options.threads > 1 {
-        return Err(usage(format!("{CSM_1L} makes a node of every processor, and threads share one: expected -t 1")));
+        return Err(usage(format!("{name} makes a node of every processor, and threads share one: expected -t 1")));
     }
     if nodes > NODES_MAX as u32 {
         return Err(usage(format!(
-            "{CSM_1L} makes {nodes} nodes of -n {} -p {}; at most {NODES_MAX}",
+            "{name} makes {nodes} nodes of -n {} -p {}; at most {NODES_MAX}",
             options.nodes, options.processes
         )));
     }

@@ -15,6 +15,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod protocols;
+
+use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::Variant;
 use serde::{Deserialize, Serialize};
 
@@ -79,41 +82,10 @@ pub struct Job {
     pub heap_bytes: u64,
     /// The memory of each node, by node. With `tcp` a process may use only that of its own node.
     pub memory: Vec<NodeMemory>,
-    /// The name of the protocol: `csm-2l`, which is the best variant for the transport, or that of a variant.
+    /// The protocol, one of [`protocols::PROTOCOLS`] that runs over the transport.
     pub protocol: String,
     /// What the launcher's runtime lays out in memory and sends, as one number: a process built with another is refused.
     pub layout: u64,
-}
-
-/// The name of Cashmere's two-level protocol without a variant.
-pub const CSM_2L: &str = "csm-2l";
-
-/// The name of the one-level protocol, which makes a node of every process [Cashmere05 §3.3]; over `shm` by direct access, as
-/// the paper's.
-pub const CSM_1L: &str = "csm-1l-dms";
-
-/// What a protocol's name means over a transport.
-///
-/// # Errors
-/// Why there is no such protocol there, as a sentence for the user.
-pub fn variant(protocol: &str, transport: Transport) -> Result<Variant, String> {
-    if protocol == CSM_2L {
-        return Ok(match transport {
-            Transport::Shm => Variant::DMS,
-            Transport::Tcp => Variant::NONE,
-        });
-    }
-    let one_level = [(CSM_1L, Variant::DMS)];
-    let Some((_, variant)) = Variant::NAMED.into_iter().chain(one_level).find(|(name, _)| *name == protocol) else {
-        let names = Variant::NAMED.map(|(name, _)| name).join(", ");
-        return Err(format!("no protocol \"{protocol}\"; there is: {CSM_2L}, {names}, {CSM_1L}"));
-    };
-    if transport == Transport::Tcp && variant.needs_memory() {
-        return Err(format!(
-            "{protocol} works on other nodes' memory, which the transport tcp does not reach; over tcp there is csm-none"
-        ));
-    }
-    Ok(variant)
 }
 
 impl Job {
@@ -123,7 +95,20 @@ impl Job {
     /// If nobody has.
     #[must_use]
     pub fn variant(&self) -> Variant {
-        variant(&self.protocol, self.transport).expect("whoever makes a job checks its protocol")
+        self.named().over(self.transport).expect("whoever makes a job checks its protocol")
+    }
+
+    /// Whose tables it runs.
+    ///
+    /// # Panics
+    /// As [`Job::variant`].
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.named().family
+    }
+
+    fn named(&self) -> &'static protocols::Named {
+        protocols::named(&self.protocol, self.transport).expect("whoever makes a job checks its protocol")
     }
 
     /// Processors of the whole job.
@@ -157,22 +142,4 @@ pub enum Report {
         /// The exit code of the job.
         exit_code: i32,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Transport, Variant, variant};
-
-    #[test]
-    fn every_variant_runs_over_shared_memory_and_only_one_over_tcp() {
-        for (name, named) in Variant::NAMED {
-            assert_eq!(variant(name, Transport::Shm), Ok(named));
-            assert_eq!(variant(name, Transport::Tcp).is_ok(), name == "csm-none", "{name}");
-        }
-        assert_eq!(variant("csm-1l-dms", Transport::Shm), Ok(Variant::DMS));
-        assert!(variant("csm-1l-dms", Transport::Tcp).is_err());
-        assert_eq!(variant("csm-2l", Transport::Shm), Ok(Variant::DMS));
-        assert_eq!(variant("csm-2l", Transport::Tcp), Ok(Variant::NONE));
-        assert!(variant("csm", Transport::Shm).is_err_and(|why| why.contains("csm-ms")));
-    }
 }

@@ -9,3 +9,10 @@
 
 pub mod cashmere;
 pub mod page;
+
+/// Which tables a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// [`cashmere`].
+    Cashmere,
+}

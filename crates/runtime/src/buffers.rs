@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use finespun_sys::process::SignalsBlocked;
-use finespun_types::{Counter, UNIT_BYTES, UnitId};
+use finespun_types::{Access, Counter, UNIT_BYTES, UnitId};
 
 use crate::cluster::Cluster;
-use crate::{faults, meter, start};
+use crate::{faults, meter, nest, start};
 
 /// The shared space of this process; empty while the runtime is not running. Relaxed: whoever has a pointer into the
 /// space got it after `opened`, and a stale answer after `closed` only costs time.
@@ -48,12 +48,10 @@ pub fn prepare(address: usize, bytes: usize, writes: bool) {
     }
     let _signals = SignalsBlocked::new();
     meter::count(cluster, Counter::BuffersPrepared, 1);
-    let view = cluster.my_view();
+    let needed = if writes { Access::Write } else { Access::Read };
     for page in pages {
         let unit = UnitId(page as u32);
-        let state = *cluster.mine().lock(unit).state();
-        let open = if writes { state.writers } else { state.mapped };
-        if !open.contains(view) {
+        if nest::access(cluster, unit) < needed {
             faults::serve(cluster, unit, writes);
         }
     }

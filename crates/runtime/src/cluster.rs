@@ -5,8 +5,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use finespun_job::{Job, Transport};
-use finespun_protocol::cashmere::Place;
 use finespun_protocol::cashmere::variants::{Variant, Way};
+use finespun_protocol::page::Place;
 use finespun_sync::place;
 use finespun_sys::view;
 use finespun_transport::Mesh;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use finespun_protocol::cashmere::sync::release_began;
-use finespun_protocol::cashmere::{Event, Outcome};
+use finespun_protocol::page::{Demand, Outcome};
 use finespun_types::{Access, Bucket, UnitId};
 
 use crate::cluster::Cluster;
@@ -28,7 +28,7 @@ fn release_untimed(cluster: &Cluster) {
     let since = release_began(node.tick(), several_threads);
     let mut taken = node.take_dirty(id);
     let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, taken.as_mut_slice()) };
-    let event = Event::Flush { view: id, since };
+    let event = Demand::Flush { view: id, since };
     let mut left = taken.len();
     while left > 0 {
         let last = wait::last_event(cluster);
@@ -48,7 +48,7 @@ fn release_untimed(cluster: &Cluster) {
 }
 
 /// Presents the flush of each unit once; keeps those that must wait at the front and returns how many they are.
-fn flush_some(cluster: &Cluster, view: &View, units: &mut [u32], event: Event, rights: Rights) -> usize {
+fn flush_some(cluster: &Cluster, view: &View, units: &mut [u32], event: Demand, rights: Rights) -> usize {
     let mut kept = 0;
     for index in 0..units.len() {
         let unit = units[index];
@@ -70,9 +70,9 @@ fn flush_some(cluster: &Cluster, view: &View, units: &mut [u32], event: Event, r
 /// Takes the view's right to write from whole runs of units at once, ahead of the table, which would do it one by one.
 /// The view's only thread is the one that releases, so nothing is stored meanwhile.
 fn downgrade(cluster: &Cluster, units: &mut [u32]) -> Rights {
-    let (view, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
+    let (_, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
     units.sort_unstable();
-    let writable = |unit: u32| cluster.mine().lock(UnitId(unit)).state().writers.contains(*view);
+    let writable = |unit: u32| nest::access(cluster, UnitId(unit)) == Access::Write;
     let mut run = 0..0;
     for &unit in &*units {
         // A unit that lost its mapping since it was written must not become readable.
@@ -110,7 +110,7 @@ pub fn acquire(cluster: &Cluster) {
     }
     meter::timed(cluster, Bucket::Flush, || {
         for &unit in taken.as_slice() {
-            nest::present(cluster, UnitId(unit), Event::Invalidate { view: id }, Rights::Shrink);
+            nest::present(cluster, UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
         }
     });
 }

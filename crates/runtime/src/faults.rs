@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use finespun_protocol::cashmere::{Event, Outcome};
+use finespun_protocol::page::{Demand, Outcome};
 use finespun_sys::faults::FaultKind;
 use finespun_types::{Bucket, Counter, UnitId};
 
@@ -52,7 +52,7 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
 fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
     let view = cluster.my_view();
     let since = cluster.mine().tick();
-    let event = if writes { Event::WriteFault { view, since } } else { Event::ReadFault { view, since } };
+    let event = if writes { Demand::WriteFault { view, since } } else { Demand::ReadFault { view, since } };
     loop {
         let last = wait::last_event(cluster);
         match nest::present(cluster, unit, event, Rights::Grow) {

@@ -1,7 +1,7 @@
 //! The live runtime of a node.
 //!
 //! ```text
-//!    program --fault--> faults --> nest: the tables of finespun_protocol, actions on memory
+//!    program --fault--> faults --> nest: the tables of finespun_protocol, actions on memory; live: which protocol
 //!    program --lock --> objects, barrier, threads: the machines of finespun_sync
 //!                       consistency: release before, acquire after
 //!                       wait: who waits, polls; service: what other nodes ask by messages
@@ -15,6 +15,7 @@ pub mod buffers;
 mod cluster;
 mod consistency;
 mod faults;
+mod live;
 mod memory;
 mod meter;
 mod misuse;

@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 
 use finespun_errors::{Code, Place, Report};
 use finespun_job::Report as Line;
-use finespun_protocol::cashmere::Impossible;
 use finespun_types::{Access, NodeId, UnitId};
 
 use crate::cluster::Cluster;
@@ -107,7 +106,7 @@ pub fn place(cluster: &Cluster) -> Place {
 
 /// A table has no row for what happened.
 #[cold]
-pub fn bug(cluster: &Cluster, unit: UnitId, node: NodeId, impossible: &Impossible) -> ! {
+pub fn bug(cluster: &Cluster, unit: UnitId, node: NodeId, impossible: &dyn std::fmt::Debug) -> ! {
     let what = format!("unit {} at node {}: {impossible:?}", unit.0, node.0);
     end_job(place(cluster), &Failure { code: Code::Bug, what })
 }

@@ -5,6 +5,9 @@
 //! nodes concerned, where this process reaches their memory. That is the form `DMS`: the requester runs the home's
 //! handler, so that nobody is woken. What the job's variant sends as a message leaves the nest.
 //!
+//! One engine for every home-based protocol: [`Nest`] is written over the trait [`Live`], and [`present`] and [`receive`] pick
+//! the job's.
+//!
 //! **Locks.** One lock for each (node, unit), over the copy and the home's entries there. A nest takes them in the order
 //! requester, manager or home, exclusive owner, and keeps them to its end. There is no cycle: whoever holds the lock at
 //! an exclusive owner as a requester wants nothing more (its copy answers every event itself), the manager answers from
@@ -12,11 +15,14 @@
 //! be releasing the same unit in the other direction: they are executed after the nest, each as a nest of its own, and
 //! the release is not over before.
 
+use finespun_protocol::Family;
+use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::cashmere::{Action, Contents, Event, Impossible, Msg, Outcome, Step};
+use finespun_protocol::page::{Action, Contents, Demand, Event, Message, Outcome, Protocol, Role, Step};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId, ViewId};
 
 use crate::cluster::Cluster;
+use crate::live::Live;
 use crate::meter;
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::Locked;
@@ -45,14 +51,14 @@ pub enum Rights {
 }
 
 /// Notices and their acknowledgements, put aside until the nest is over.
-struct Later {
+struct Later<M> {
     from: NodeId,
     to: NodeSet,
-    msg: Option<Msg>,
+    msg: Option<M>,
 }
 
 /// One event's doings.
-struct Nest<'a> {
+struct Nest<'a, P: Live> {
     cluster: &'a Cluster,
     unit: UnitId,
     rights: Rights,
@@ -60,27 +66,64 @@ struct Nest<'a> {
     before: Access,
     /// The locks taken, in order: requester, manager or home, owner.
     held: [Option<(NodeId, Locked<'a>)>; 3],
-    later: Later,
+    later: Later<P::Msg>,
 }
 
 /// A view of this process presents an event about a unit.
-pub fn present(cluster: &Cluster, unit: UnitId, event: Event, rights: Rights) -> Outcome {
-    let mut nest = Nest::new(cluster, unit, cluster.me);
-    nest.rights = rights;
-    nest.before = nest.access_of(cluster.me, cluster.my_view());
-    let outcome = nest.run_unit(cluster.me, event, Attached::Nothing);
-    nest.finish();
-    outcome
+pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
+    match cluster.shape.family {
+        Family::Cashmere => Nest::<Cashmere>::present(cluster, unit, demand, rights),
+    }
 }
 
-/// A message from another node arrived.
-pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, msg: Msg, attached: Attached<'_>) {
-    let mut nest = Nest::new(cluster, unit, cluster.me);
-    nest.deliver(from, cluster.me, msg, attached);
-    nest.finish();
+/// A message from another node arrived, given by its words.
+pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, words: (u8, u64), attached: Attached<'_>) {
+    match cluster.shape.family {
+        Family::Cashmere => Nest::<Cashmere>::receive(cluster, from, unit, words, attached),
+    }
 }
 
-impl<'a> Nest<'a> {
+/// What this process's view may do with a unit, by the books.
+pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
+    let (locked, view) = (cluster.mine().lock(unit), cluster.my_view());
+    match cluster.shape.family {
+        Family::Cashmere => Cashmere::access(locked.state::<Cashmere>(), view),
+    }
+}
+
+/// The home of a unit, as this node or the manager's memory knows it.
+pub fn home(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
+    match cluster.shape.family {
+        Family::Cashmere => known_home::<Cashmere>(cluster, unit),
+    }
+}
+
+fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
+    let place = cluster.place(cluster.me, unit);
+    place.fixed_home.or_else(|| P::home(cluster.mine().lock(unit).state::<P>())).or_else(|| {
+        // Another node may have touched it first.
+        let managed = || P::managed_home(cluster.at(place.manager).lock(unit).manager::<P>());
+        cluster.reaches(place.manager).then(managed).flatten()
+    })
+}
+
+impl<'a, P: Live> Nest<'a, P> {
+    fn present(cluster: &'a Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.rights = rights;
+        nest.before = P::access(nest.at(cluster.me).state::<P>(), cluster.my_view());
+        let outcome = nest.run_unit(cluster.me, demand.of(), Attached::Nothing);
+        nest.finish();
+        outcome
+    }
+
+    fn receive(cluster: &'a Cluster, from: NodeId, unit: UnitId, (number, word): (u8, u64), attached: Attached<'_>) {
+        let Some(msg) = P::msg(number, word) else { misuse::malformed_message(cluster, from) };
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.deliver(from, cluster.me, msg, attached);
+        nest.finish();
+    }
+
     fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
         let held = [Some((at, cluster.at(at).lock(unit))), None, None];
         Self {
@@ -104,15 +147,6 @@ impl<'a> Nest<'a> {
         locked
     }
 
-    fn access_of(&mut self, node: NodeId, view: ViewId) -> Access {
-        let state = self.at(node).state();
-        match (state.mapped.contains(view), state.writers.contains(view)) {
-            (false, _) => Access::None,
-            (true, false) => Access::Read,
-            (true, true) => Access::Write,
-        }
-    }
-
     /// Gives the locks back, then executes what was put aside.
     fn finish(mut self) {
         for held in self.held.iter_mut().rev() {
@@ -121,46 +155,36 @@ impl<'a> Nest<'a> {
         let Some(msg) = self.later.msg else { return };
         let (cluster, unit, from) = (self.cluster, self.unit, self.later.from);
         for to in self.later.to.iter() {
-            let mut nest = Nest::new(cluster, unit, to);
+            let mut nest = Self::new(cluster, unit, to);
             nest.deliver(from, to, msg, Attached::Nothing);
             nest.finish();
         }
     }
 
     /// Runs the copy's table at a node.
-    fn run_unit(&mut self, node: NodeId, event: Event, attached: Attached<'_>) -> Outcome {
+    fn run_unit(&mut self, node: NodeId, event: Event<P::Msg>, attached: Attached<'_>) -> Outcome {
         let (cluster, unit) = (self.cluster, self.unit);
         let place = cluster.place(node, unit);
         let now = cluster.at(node).tick();
-        let step = self.at(node).unit().on(place, now, event);
+        let step = P::on_unit(self.at(node).unit::<P>(), place, now, event);
         self.perform(node, step, attached)
     }
 
     /// Executes a message at its receiver, by the role it is for.
-    fn deliver(&mut self, from: NodeId, to: NodeId, msg: Msg, attached: Attached<'_>) {
-        match msg {
-            Msg::AskHome => {
-                let step = self.at(to).homes().on(from, msg);
-                self.perform(to, step, attached);
-            }
-            Msg::Fetch { .. } | Msg::Upgrade | Msg::BreakReply | Msg::Flush | Msg::Leave => {
-                let step = self.at(to).directory().on(to, from, msg);
-                self.perform(to, step, attached);
-            }
-            Msg::HomeIs(_)
-            | Msg::Grant { .. }
-            | Msg::UpgradeReply { .. }
-            | Msg::Break
-            | Msg::FlushAck(_)
-            | Msg::Notice
-            | Msg::NoticeAck => {
+    fn deliver(&mut self, from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'_>) {
+        let step = match msg.role() {
+            Role::Manager => P::on_manager(self.at(to).manager::<P>(), from, msg),
+            Role::Home => P::on_directory(self.at(to).directory::<P>(), to, from, msg),
+            Role::Copy => {
                 self.run_unit(to, Event::Recv { from, msg }, attached);
+                return;
             }
-        }
+        };
+        self.perform(to, step, attached);
     }
 
     /// Performs a step's actions at a node, in order.
-    fn perform(&mut self, node: NodeId, step: Result<Step, Impossible>, attached: Attached<'_>) -> Outcome {
+    fn perform(&mut self, node: NodeId, step: Result<Step<P::Msg>, P::Impossible>, attached: Attached<'_>) -> Outcome {
         let step = step.unwrap_or_else(|impossible| misuse::bug(self.cluster, self.unit, node, &impossible));
         for &action in step.actions.as_slice() {
             self.act(node, action, attached);
@@ -168,7 +192,7 @@ impl<'a> Nest<'a> {
         step.outcome
     }
 
-    fn act(&mut self, node: NodeId, action: Action, attached: Attached<'_>) {
+    fn act(&mut self, node: NodeId, action: Action<P::Msg>, attached: Attached<'_>) {
         let (cluster, unit) = (self.cluster, self.unit);
         match action {
             Action::Send { to, msg, contents } => self.send(node, to, msg, contents),
@@ -244,7 +268,7 @@ impl<'a> Nest<'a> {
         }
     }
 
-    fn send(&mut self, from: NodeId, to: NodeSet, msg: Msg, contents: Contents) {
+    fn send(&mut self, from: NodeId, to: NodeSet, msg: P::Msg, contents: Contents) {
         let page = match contents {
             Contents::Nothing => None,
             Contents::Frame => Some(Page::at(self.at(from).frame())),
@@ -260,7 +284,7 @@ impl<'a> Nest<'a> {
         }
     }
 
-    fn send_diff(&mut self, from: NodeId, to: NodeSet, msg: Msg, refresh: bool) {
+    fn send_diff(&mut self, from: NodeId, to: NodeSet, msg: P::Msg, refresh: bool) {
         let mut buffer: DiffBuffer = [0; _];
         let len = self.make_diff(from, refresh, &mut buffer);
         if len == 0 {
@@ -283,16 +307,16 @@ impl<'a> Nest<'a> {
         len
     }
 
-    fn send_one(&mut self, from: NodeId, to: NodeId, msg: Msg, attached: Attached<'_>) {
+    fn send_one(&mut self, from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'_>) {
         let cluster = self.cluster;
         if to == from {
             self.deliver(from, to, msg, attached);
             return;
         }
-        count_message(cluster, msg, attached);
+        count_message(cluster, P::counter(msg), attached);
         match cluster.variant.way(msg) {
-            Way::Message => wire::send_protocol(cluster, cluster.mesh(), to, self.unit, msg, attached),
-            Way::Direct if matches!(msg, Msg::Notice | Msg::NoticeAck) => {
+            Way::Message => wire::send_protocol(cluster, to, self.unit, P::words(msg), attached),
+            Way::Direct if msg.is_between_equals() => {
                 self.later.from = from;
                 self.later.to = self.later.to.with(to);
                 self.later.msg = Some(msg);
@@ -303,7 +327,7 @@ impl<'a> Nest<'a> {
 }
 
 /// What crosses between nodes: messages over a network, remote operations over shared memory.
-fn count_message(cluster: &Cluster, msg: Msg, attached: Attached<'_>) {
+fn count_message(cluster: &Cluster, own: Option<Counter>, attached: Attached<'_>) {
     let contents = match attached {
         Attached::Nothing => 0,
         Attached::Page(_) => UNIT_BYTES,
@@ -311,10 +335,7 @@ fn count_message(cluster: &Cluster, msg: Msg, attached: Attached<'_>) {
     };
     meter::count(cluster, Counter::Messages, 1);
     meter::count(cluster, Counter::Bytes, (wire::HEADER_BYTES + contents) as u64);
-    if msg == Msg::Notice {
-        meter::count(cluster, Counter::WriteNotices, 1);
-    }
-    if msg == Msg::Break {
-        meter::count(cluster, Counter::ExclusiveBreaks, 1);
+    if let Some(own) = own {
+        meter::count(cluster, own, 1);
     }
 }

@@ -324,7 +324,7 @@ impl Inherited {
             faults: Faults::Auto,
             heap_bytes: machine::default_heap_bytes(),
             memory: Vec::new(),
-            protocol: job::CSM_2L.to_owned(),
+            protocol: job::protocols::DEFAULT.to_owned(),
             layout: fingerprint(),
         };
         let shape = Shape::of(&job);

@@ -6,10 +6,9 @@
 //!   kind u8 | detail u8 | flags u16 | unit or processor u32 | a u64 | b u64 | c u64 | contents ...
 //! ```
 
-use finespun_protocol::cashmere::Msg;
 use finespun_sync::{Event, threads};
 use finespun_transport::{Mesh, SendError};
-use finespun_types::{NodeId, NodeSet, ProcessorId, UnitId};
+use finespun_types::{NodeId, ProcessorId, UnitId};
 
 use crate::cluster::Cluster;
 use crate::misuse;
@@ -105,8 +104,8 @@ pub enum Packet<'a> {
     Protocol {
         /// About which unit.
         unit: UnitId,
-        /// The message.
-        msg: Msg,
+        /// The words of the message: see [`crate::live::Live::msg`].
+        msg: (u8, u64),
         /// What came with it.
         attached: Attached<'a>,
     },
@@ -166,16 +165,15 @@ impl Words {
     }
 }
 
-/// Sends a message of the protocol.
-pub fn send_protocol(cluster: &Cluster, mesh: &Mesh, to: NodeId, unit: UnitId, msg: Msg, attached: Attached<'_>) {
-    let (detail, a) = protocol_words(msg);
+/// Sends a message of the protocol, given by its words.
+pub fn send_protocol(cluster: &Cluster, to: NodeId, unit: UnitId, (detail, a): (u8, u64), attached: Attached<'_>) {
     let (flags, contents) = match &attached {
         Attached::Nothing => (0, &[][..]),
         Attached::Page(page) => (WITH_PAGE, page.bytes()),
         Attached::Diff(diff) => (WITH_DIFF, *diff),
     };
     let words = Words { kind: PROTOCOL, detail, flags, target: unit.0, a, ..Words::default() };
-    send(cluster, mesh, to, words, contents);
+    send(cluster, cluster.mesh(), to, words, contents);
 }
 
 /// Sends a request.
@@ -203,43 +201,6 @@ fn send(cluster: &Cluster, mesh: &Mesh, to: NodeId, words: Words, contents: &[u8
         Ok(()) | Err(SendError::Closed) => {}
         Err(SendError::Full) => misuse::queue_full(cluster, to),
     }
-}
-
-const fn protocol_words(msg: Msg) -> (u8, u64) {
-    match msg {
-        Msg::AskHome => (1, 0),
-        Msg::HomeIs(home) => (2, home.0 as u64),
-        Msg::Fetch { write } => (3, write as u64),
-        Msg::Grant { exclusive, alone } => (4, exclusive as u64 | (alone as u64) << 1),
-        Msg::Upgrade => (5, 0),
-        Msg::UpgradeReply { granted } => (6, granted as u64),
-        Msg::Break => (7, 0),
-        Msg::BreakReply => (8, 0),
-        Msg::Flush => (9, 0),
-        Msg::FlushAck(sharers) => (10, sharers.0),
-        Msg::Leave => (11, 0),
-        Msg::Notice => (12, 0),
-        Msg::NoticeAck => (13, 0),
-    }
-}
-
-fn protocol_msg(detail: u8, a: u64) -> Option<Msg> {
-    Some(match detail {
-        1 => Msg::AskHome,
-        2 => Msg::HomeIs(NodeId(u8::try_from(a).ok()?)),
-        3 => Msg::Fetch { write: a != 0 },
-        4 => Msg::Grant { exclusive: a & 1 != 0, alone: a & 2 != 0 },
-        5 => Msg::Upgrade,
-        6 => Msg::UpgradeReply { granted: a != 0 },
-        7 => Msg::Break,
-        8 => Msg::BreakReply,
-        9 => Msg::Flush,
-        10 => Msg::FlushAck(NodeSet { 0: a }),
-        11 => Msg::Leave,
-        12 => Msg::Notice,
-        13 => Msg::NoticeAck,
-        _ => return None,
-    })
 }
 
 fn request_words(request: Request) -> Words {
@@ -334,7 +295,7 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
                 WITH_DIFF => Attached::Diff(contents),
                 _ => return None,
             };
-            Packet::Protocol { unit: UnitId(words.target), msg: protocol_msg(words.detail, words.a)?, attached }
+            Packet::Protocol { unit: UnitId(words.target), msg: (words.detail, words.a), attached }
         }
         OBJECT => Packet::Request(Request::Object { who, event: object_event(words)? }),
         THREAD => Packet::Request(Request::Thread { who, event: thread_event(words)? }),
@@ -395,30 +356,6 @@ mod tests {
         there_and_back(Request::Build { who, build: u64::MAX });
         there_and_back(Request::Stop);
         there_and_back(Request::Heap { who, call: 3, arguments: [1, 2, 3] });
-    }
-
-    #[test]
-    fn every_message_of_the_protocol_survives_the_wire() {
-        for msg in [
-            Msg::AskHome,
-            Msg::HomeIs(NodeId(63)),
-            Msg::Fetch { write: true },
-            Msg::Fetch { write: false },
-            Msg::Grant { exclusive: true, alone: true },
-            Msg::Grant { exclusive: false, alone: true },
-            Msg::Upgrade,
-            Msg::UpgradeReply { granted: true },
-            Msg::Break,
-            Msg::BreakReply,
-            Msg::Flush,
-            Msg::FlushAck(NodeSet { 0: u64::MAX }),
-            Msg::Leave,
-            Msg::Notice,
-            Msg::NoticeAck,
-        ] {
-            let (detail, a) = protocol_words(msg);
-            assert_eq!(protocol_msg(detail, a), Some(msg));
-        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::memory::{self, Call};
 use crate::misuse::Failure;
 use crate::start::{Model, running};
-use crate::{barrier, consistency, meter};
+use crate::{barrier, consistency, meter, nest};
 
 /// Where the caller wants homes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,12 +129,7 @@ pub fn home(address: usize) -> Option<usize> {
     let entered = enter().ok()?;
     let cluster = entered.cluster;
     let unit = UnitId((offset(cluster, address)? / UNIT_BYTES as u64) as u32);
-    let place = cluster.place(cluster.me, unit);
-    let home = place.fixed_home.or_else(|| cluster.mine().lock(unit).state().home()).or_else(|| {
-        // Another node may have touched it first.
-        cluster.reaches(place.manager).then(|| cluster.at(place.manager).lock(unit).homes().home()).flatten()
-    });
-    home.map(|home| usize::from(home.0))
+    nest::home(cluster, unit).map(|home| usize::from(home.0))
 }
 
 pub(super) fn base(cluster: &Cluster) -> usize {

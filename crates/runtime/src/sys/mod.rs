@@ -7,3 +7,4 @@ pub mod process;
 pub mod segment;
 pub mod shape;
 pub mod slot;
+pub mod state;

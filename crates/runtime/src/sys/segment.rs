@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use finespun_protocol::cashmere::{Directory, Homes, Time, Unit};
+use finespun_protocol::page::Time;
 use finespun_sync::{Entry, Header, Table, Waiter};
 use finespun_sys::lock::WordLock;
 use finespun_sys::memory::Mapping;
@@ -18,6 +18,8 @@ use finespun_types::{UNIT_BYTES, UnitId, ViewId};
 use super::lists::{List, ListHead, Taken};
 use super::shape::{GUESTS, Region, STRIPE_BUCKETS, STRIPE_ENTRIES, Shape};
 use super::slot::Slot;
+use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room, UNIT_ROOM};
+use crate::live::Live;
 
 /// A node's own block.
 #[repr(C, align(128))]
@@ -104,11 +106,11 @@ pub struct Stripe {
 /// A node's copy of a unit.
 #[repr(C)]
 pub struct UnitSlot {
-    /// Guards this slot, and the unit's entries in directory and homes of this node.
+    /// Guards this slot, and the unit's entries as home and as manager of this node.
     lock: WordLock,
     /// The twin's index plus one.
     twin: u32,
-    unit: Unit,
+    unit: Room<UNIT_ROOM>,
 }
 
 /// What a unit's lock guards.
@@ -314,29 +316,39 @@ impl Locked<'_> {
     }
 
     /// The node's copy, to read.
-    pub fn state(&self) -> &Unit {
-        // SAFETY: the unit's lock is held by self, and every &mut to the copy borrows a Locked.
-        unsafe { &(*self.slot()).unit }
+    pub fn state<P: Live>(&self) -> &P::Unit {
+        self.check::<P>();
+        // SAFETY: the job runs P, so nothing else was written; the unit's lock is held by self, and every &mut to the copy
+        // borrows a Locked mutably.
+        unsafe { (*self.slot()).unit.state() }
     }
 
     /// The node's copy.
-    pub fn unit(&mut self) -> &mut Unit {
-        // SAFETY: the unit's lock is held by self, and self is borrowed mutably.
-        unsafe { &mut (*self.slot()).unit }
+    pub fn unit<P: Live>(&mut self) -> &mut P::Unit {
+        self.check::<P>();
+        // SAFETY: the job runs P; the unit's lock is held by self, and self is borrowed mutably.
+        unsafe { (*self.slot()).unit.state_mut() }
     }
 
     /// The directory entry, if this node is the unit's home.
-    pub fn directory(&mut self) -> &mut Directory {
-        let entry = self.node.pointer(self.node.shape.directory, self.unit.0 as usize);
-        // SAFETY: guarded by the same lock; zeroed at first, a valid entry.
-        unsafe { &mut *entry }
+    pub fn directory<P: Live>(&mut self) -> &mut P::Directory {
+        self.check::<P>();
+        let entry: *mut Room<DIRECTORY_ROOM> = self.node.pointer(self.node.shape.directory, self.unit.0 as usize);
+        // SAFETY: the job runs P; guarded by the same lock; zeroed at first, a valid entry.
+        unsafe { (*entry).state_mut() }
     }
 
-    /// The home by first touch, if this node is the unit's manager.
-    pub fn homes(&mut self) -> &mut Homes {
-        let entry = self.node.pointer(self.node.shape.homes, self.unit.0 as usize);
-        // SAFETY: guarded by the same lock; zeroed at first, a valid entry.
-        unsafe { &mut *entry }
+    /// The manager's entry, if this node is the unit's manager.
+    pub fn manager<P: Live>(&mut self) -> &mut P::Manager {
+        self.check::<P>();
+        let entry: *mut Room<MANAGER_ROOM> = self.node.pointer(self.node.shape.managers, self.unit.0 as usize);
+        // SAFETY: the job runs P; guarded by the same lock; zeroed at first, a valid entry.
+        unsafe { (*entry).state_mut() }
+    }
+
+    /// The states are those of the job's own protocol: what the casts above rest on.
+    fn check<P: Live>(&self) {
+        assert!(P::FAMILY == self.node.shape.family, "the job runs another protocol");
     }
 
     /// The frame.

@@ -4,18 +4,19 @@
 //! only where they are touched. Nothing in it is a pointer, so every process may map it anywhere.
 //!
 //! ```text
-//!   Node | View .. | Slot .. | sync stripes | thread table | units | directories | homes
+//!   Node | View .. | Slot .. | sync stripes | thread table | units | directories | managers
 //!        | dirty and notice lists (two halves per view) | free twins | heap tables | mesh | twins
 //! ```
 
 use finespun_heap::Layout;
 use finespun_job::Job;
-use finespun_protocol::cashmere::{Directory, Homes};
+use finespun_protocol::Family;
 use finespun_transport::Mesh;
 use finespun_types::{Counters, UNIT_BYTES};
 
 use super::segment::{Node, Stripe, UnitSlot, View};
 use super::slot::Slot;
+use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room};
 
 /// Slots per node for threads that the program made itself, not through Finespun.
 pub const GUESTS: usize = 32;
@@ -38,6 +39,8 @@ pub struct Region {
 /// The places of all tables of a segment, the same for all nodes of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
+    /// Whose states stand in the tables of units.
+    pub family: Family,
     /// Nodes of the job.
     pub nodes: usize,
     /// Views per node.
@@ -68,8 +71,8 @@ pub struct Shape {
     pub unit: Region,
     /// Directory entries.
     pub directory: Region,
-    /// Homes by first touch.
-    pub homes: Region,
+    /// Managers' entries: homes by first touch.
+    pub managers: Region,
     /// Dirty lists: two halves of `pages` for each view.
     pub dirty: Region,
     /// Lists of write notices, likewise.
@@ -99,7 +102,8 @@ pub const fn fingerprint() -> u64 {
         size_of::<Slot>(),
         size_of::<Stripe>(),
         size_of::<UnitSlot>(),
-        size_of::<Directory>(),
+        DIRECTORY_ROOM,
+        MANAGER_ROOM,
         size_of::<finespun_sync::Entry>(),
         size_of::<finespun_heap::Header>(),
         size_of::<Counters>(),
@@ -159,6 +163,7 @@ impl Shape {
         let waiters = nodes * (own + GUESTS);
         let mut next = Builder(0);
         let mut shape = Self {
+            family: job.family(),
             nodes,
             views,
             threads,
@@ -173,8 +178,8 @@ impl Shape {
             waiter: next.take::<finespun_sync::Waiter>(STRIPES * waiters),
             thread: next.take::<finespun_sync::threads::Slot>(nodes * own),
             unit: next.take::<UnitSlot>(pages),
-            directory: next.take::<Directory>(pages),
-            homes: next.take::<Homes>(pages),
+            directory: next.take::<Room<DIRECTORY_ROOM>>(pages),
+            managers: next.take::<Room<MANAGER_ROOM>>(pages),
             dirty: next.take::<u32>(2 * views * pages),
             notice: next.take::<u32>(2 * views * pages),
             free_twin: next.take::<u32>(pages),

@@ -1,0 +1,114 @@
+//! What the runtime needs of a protocol beside its tables: the words of its messages on the wire, and what it counts.
+
+use finespun_protocol::Family;
+use finespun_protocol::cashmere::{Cashmere, Msg};
+use finespun_protocol::page::Protocol;
+use finespun_types::{Counter, NodeId, NodeSet};
+
+use crate::sys::state::Plain;
+
+/// A protocol that jobs can run.
+pub trait Live: Protocol<Unit: Plain, Directory: Plain, Manager: Plain> {
+    /// Its name among the families.
+    const FAMILY: Family;
+
+    /// A message as a number and a word.
+    fn words(msg: Self::Msg) -> (u8, u64);
+    /// The message of such words; `None` if it is none of this protocol's.
+    fn msg(number: u8, word: u64) -> Option<Self::Msg>;
+    /// What to count when the message crosses between nodes, beside messages and bytes.
+    fn counter(msg: Self::Msg) -> Option<Counter>;
+    /// The home, if the node knows it.
+    fn home(unit: &Self::Unit) -> Option<NodeId>;
+    /// The home, if the manager knows it.
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId>;
+}
+
+impl Live for Cashmere {
+    const FAMILY: Family = Family::Cashmere;
+
+    fn words(msg: Msg) -> (u8, u64) {
+        match msg {
+            Msg::AskHome => (1, 0),
+            Msg::HomeIs(home) => (2, u64::from(home.0)),
+            Msg::Fetch { write } => (3, u64::from(write)),
+            Msg::Grant { exclusive, alone } => (4, u64::from(exclusive) | u64::from(alone) << 1),
+            Msg::Upgrade => (5, 0),
+            Msg::UpgradeReply { granted } => (6, u64::from(granted)),
+            Msg::Break => (7, 0),
+            Msg::BreakReply => (8, 0),
+            Msg::Flush => (9, 0),
+            Msg::FlushAck(sharers) => (10, sharers.0),
+            Msg::Leave => (11, 0),
+            Msg::Notice => (12, 0),
+            Msg::NoticeAck => (13, 0),
+        }
+    }
+
+    fn msg(number: u8, word: u64) -> Option<Msg> {
+        Some(match number {
+            1 => Msg::AskHome,
+            2 => Msg::HomeIs(NodeId(u8::try_from(word).ok()?)),
+            3 => Msg::Fetch { write: word != 0 },
+            4 => Msg::Grant { exclusive: word & 1 != 0, alone: word & 2 != 0 },
+            5 => Msg::Upgrade,
+            6 => Msg::UpgradeReply { granted: word != 0 },
+            7 => Msg::Break,
+            8 => Msg::BreakReply,
+            9 => Msg::Flush,
+            10 => Msg::FlushAck(NodeSet { 0: word }),
+            11 => Msg::Leave,
+            12 => Msg::Notice,
+            13 => Msg::NoticeAck,
+            _ => return None,
+        })
+    }
+
+    fn counter(msg: Msg) -> Option<Counter> {
+        match msg {
+            Msg::Notice => Some(Counter::WriteNotices),
+            Msg::Break => Some(Counter::ExclusiveBreaks),
+            Msg::AskHome | Msg::HomeIs(_) | Msg::Fetch { .. } | Msg::Grant { .. } | Msg::Upgrade => None,
+            Msg::UpgradeReply { .. } | Msg::BreakReply | Msg::Flush | Msg::FlushAck(_) | Msg::Leave => None,
+            Msg::NoticeAck => None,
+        }
+    }
+
+    fn home(unit: &Self::Unit) -> Option<NodeId> {
+        unit.home()
+    }
+
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
+        manager.home()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_of_cashmere_survives_the_wire() {
+        for msg in [
+            Msg::AskHome,
+            Msg::HomeIs(NodeId(63)),
+            Msg::Fetch { write: true },
+            Msg::Fetch { write: false },
+            Msg::Grant { exclusive: true, alone: true },
+            Msg::Grant { exclusive: false, alone: true },
+            Msg::Upgrade,
+            Msg::UpgradeReply { granted: true },
+            Msg::Break,
+            Msg::BreakReply,
+            Msg::Flush,
+            Msg::FlushAck(NodeSet { 0: u64::MAX }),
+            Msg::Leave,
+            Msg::Notice,
+            Msg::NoticeAck,
+        ] {
+            let (number, word) = Cashmere::words(msg);
+            assert_eq!(Cashmere::msg(number, word), Some(msg));
+        }
+        assert_eq!(Cashmere::msg(99, 0), None);
+    }
+}
