@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use finespun_check::program::Shape;
 use finespun_check::random;
 use finespun_check::worlds::WAYS;
+use finespun_protocol::cashmere::Cashmere;
 
 fn main() {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>().expect("numbers"));
@@ -17,7 +18,7 @@ fn main() {
         let threads = if nodes * views <= 8 { 1 + pick(36, 2) } else { 1 };
         let shape = Shape { nodes, views, threads, units: 1 + pick(44, 4) };
         for (form, grain) in WAYS {
-            match random::run(shape, form, grain, seed) {
+            match random::run::<Cashmere>(shape, form, grain, seed) {
                 Ok(more) => steps += more,
                 Err(violation) => {
                     println!("{shape} {form:?} by {grain:?}: {violation}");

@@ -6,12 +6,12 @@
 //! `Send` to the node itself in all) is nested in it.
 
 use finespun_protocol::cashmere::variants::{Variant, Way};
-use finespun_protocol::cashmere::{Action, Contents, Event, Impossible, Msg, Place, Step, Time};
+use finespun_protocol::page::{Action, Contents, Event, Message, Place, Role, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
 
-use crate::bugs::Bug;
 use crate::program::{Program, WORDS};
 use crate::show;
+use crate::subject::{Quirk, Sabotage, Subject};
 use crate::world::{Copy, Envelope, Frame, Payload, View, World};
 
 /// How `Send` is done. How locks and barriers reach other nodes makes no form: here they are abstract.
@@ -58,7 +58,7 @@ pub enum Grain {
 
 /// What does not change during a run.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct Rules<P: Subject> {
     /// What the processors do.
     pub program: Program,
     /// How `Send` is done.
@@ -66,7 +66,7 @@ pub struct Rules {
     /// What one step is.
     pub grain: Grain,
     /// What is wrong on purpose.
-    pub bug: Option<Bug>,
+    pub bug: Option<P::Bug>,
 }
 
 /// A sentence that does not hold, with what was seen.
@@ -90,31 +90,31 @@ pub const ROW: &str = "the table has a row for everything that happens";
 pub const LISTED_ONCE: &str = "no list has a unit twice";
 
 /// One run in progress.
-pub struct Run<'a> {
+pub struct Run<'a, P: Subject> {
     /// The rules.
-    pub rules: &'a Rules,
+    pub rules: &'a Rules<P>,
     /// Where it stands.
-    pub world: World,
+    pub world: World<P>,
     /// The transitions, one line each, if they are wanted.
     pub trace: Option<Vec<String>>,
 }
 
-impl<'a> Run<'a> {
+impl<'a, P: Subject> Run<'a, P> {
     /// At the beginning.
     #[must_use]
-    pub fn new(rules: &'a Rules) -> Self {
+    pub fn new(rules: &'a Rules<P>) -> Self {
         Self { rules, world: World::new(&rules.program), trace: None }
     }
 
-    pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.rules.bug == Some(bug)
+    pub(crate) fn has(&self, quirk: Quirk) -> bool {
+        self.rules.bug.and_then(Sabotage::quirk) == Some(quirk)
     }
 
     pub(crate) fn copy_at(&self, node: NodeId, unit: u8) -> usize {
         usize::from(node.0) * self.rules.program.shape.units + usize::from(unit)
     }
 
-    pub(crate) fn copy(&mut self, node: NodeId, unit: u8) -> &mut Copy {
+    pub(crate) fn copy(&mut self, node: NodeId, unit: u8) -> &mut Copy<P::Unit> {
         let at = self.copy_at(node, unit);
         &mut self.world.copies[at]
     }
@@ -147,21 +147,17 @@ impl<'a> Run<'a> {
         task: usize,
         node: NodeId,
         unit: u8,
-        event: Event,
+        event: Event<P::Msg>,
         payload: Payload,
-    ) -> Result<Step, Broken> {
+    ) -> Result<Step<P::Msg>, Broken> {
         let (place, now, bug) = (self.place(node, unit), self.tick(node), self.rules.bug);
-        let copy = self.copy(node, unit);
-        let (before, noticed_at) = (copy.unit.mode, copy.unit.noticed_at);
-        let put_back = bug.and_then(|bug| bug.before_unit(&mut copy.unit, now, event));
-        let answer = copy.unit.on(place, now, event);
-        if let Some(mode) = put_back {
-            copy.unit.mode = mode;
-        }
-        if let Some(bug) = bug {
-            bug.after_unit(&mut copy.unit, noticed_at, event);
-        }
-        let after = copy.unit.mode;
+        let copy = &mut self.copy(node, unit).unit;
+        let before = *copy;
+        let answer = match bug {
+            None => P::on_unit(copy, place, now, event),
+            Some(bug) => bug.on_unit(copy, place, now, event),
+        };
+        let after = *copy;
         let from = match event {
             Event::Recv { from, .. } => from,
             Event::ReadFault { .. }
@@ -170,63 +166,51 @@ impl<'a> Run<'a> {
             | Event::NothingChanged
             | Event::Invalidate { .. } => node,
         };
-        let step = self.answered(answer)?;
+        let step = answered::<P>(answer)?;
         self.log(|| {
-            format!(
-                "{node:?} u{unit} {before:?} --{}--> {after:?} {}",
-                show::event(event),
-                show::actions(step.actions.as_slice())
-            )
+            let (before, after) = (P::state(&before), P::state(&after));
+            let (event, actions) = (show::event::<P>(event), show::actions::<P>(step.actions.as_slice()));
+            format!("{node:?} u{unit} {before} --{event}--> {after} {actions}")
         });
-        self.begin(task, node, unit, from, payload, Some(event), &step);
+        self.begin(task, node, unit, from, payload, event, &step);
         Ok(step)
     }
 
-    fn answered(&self, answer: Result<Step, Impossible>) -> Result<Step, Broken> {
-        answer.map_err(|impossible| Broken::new(ROW, format!("{impossible:?}")))
-    }
-
     /// Runs the table that a message is for.
-    pub(crate) fn receive(&mut self, task: usize, envelope: Envelope) -> Result<(), Broken> {
+    pub(crate) fn receive(&mut self, task: usize, envelope: Envelope<P::Msg>) -> Result<(), Broken> {
         let Envelope { from, to, unit, msg, payload, late } = envelope;
         if late {
             self.apply_diff(to, unit, payload);
             return Ok(());
         }
-        let at = usize::from(unit);
-        match msg {
-            Msg::AskHome => {
-                let answer = self.world.homes[at].on(from, msg);
-                let step = self.answered(answer)?;
+        let (at, event) = (usize::from(unit), Event::Recv { from, msg });
+        match msg.role() {
+            Role::Manager => {
+                let step = answered::<P>(P::on_manager(&mut self.world.homes[at], from, msg))?;
                 self.log(|| {
-                    format!("{to:?} u{unit} manager --{msg:?}({from:?})--> {}", show::actions(step.actions.as_slice()))
+                    let actions = show::actions::<P>(step.actions.as_slice());
+                    format!("{to:?} u{unit} manager --{msg:?}({from:?})--> {actions}")
                 });
-                self.begin(task, to, unit, from, payload, None, &step);
+                self.begin(task, to, unit, from, payload, event, &step);
             }
-            Msg::Fetch { .. } | Msg::Upgrade | Msg::Flush | Msg::Leave | Msg::BreakReply => {
+            Role::Home => {
                 let directory = &mut self.world.directories[at];
-                if let Some(bug) = self.rules.bug {
-                    bug.before_home(directory, from, msg);
-                }
-                let before = directory.phase;
-                let answer = directory.on(to, from, msg);
+                let before = *directory;
+                let answer = match self.rules.bug {
+                    None => P::on_directory(directory, to, from, msg),
+                    Some(bug) => bug.on_directory(directory, to, from, msg),
+                };
                 let after = *directory;
-                let step = self.answered(answer)?;
+                let step = answered::<P>(answer)?;
                 self.log(|| {
-                    let sharers = after.sharers;
-                    let (message, actions) = (show::message(from, msg), show::actions(step.actions.as_slice()));
-                    format!("{to:?} u{unit} home {before:?} --{message}--> {:?} {sharers:?} {actions}", after.phase)
+                    let (before, after) = (P::entry(&before), P::entry(&after));
+                    let (message, actions) = (P::message(from, msg), show::actions::<P>(step.actions.as_slice()));
+                    format!("{to:?} u{unit} home {before} --{message}--> {after} {actions}")
                 });
-                self.begin(task, to, unit, from, payload, None, &step);
+                self.begin(task, to, unit, from, payload, event, &step);
             }
-            Msg::HomeIs(_)
-            | Msg::Grant { .. }
-            | Msg::UpgradeReply { .. }
-            | Msg::Break
-            | Msg::FlushAck(_)
-            | Msg::Notice
-            | Msg::NoticeAck => {
-                self.present(task, to, unit, Event::Recv { from, msg }, payload)?;
+            Role::Copy => {
+                self.present(task, to, unit, event, payload)?;
             }
         }
         Ok(())
@@ -240,8 +224,8 @@ impl<'a> Run<'a> {
         unit: u8,
         from: NodeId,
         payload: Payload,
-        event: Option<Event>,
-        step: &Step,
+        event: Event<P::Msg>,
+        step: &Step<P::Msg>,
     ) {
         let mut actions = step.actions.as_slice().to_vec();
         if let Some(bug) = self.rules.bug {
@@ -277,7 +261,7 @@ impl<'a> Run<'a> {
     }
 
     /// Others cannot see this action, nor can it see others: no point to stop before it.
-    fn is_invisible(&self, frame: &Frame, action: &Action) -> bool {
+    fn is_invisible(&self, frame: &Frame<P::Msg>, action: &Action<P::Msg>) -> bool {
         match action {
             Action::Wake
             | Action::FetchSkipped
@@ -298,16 +282,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn way(&self, msg: Msg) -> Way {
-        if msg == Msg::Break && self.has(Bug::DirectBreak) { Way::Direct } else { self.rules.form.variant().way(msg) }
+    fn way(&self, msg: P::Msg) -> Way {
+        let wrong = self.rules.bug.and_then(|bug| bug.way(msg));
+        wrong.unwrap_or_else(|| self.rules.form.variant().way(msg))
     }
 
-    fn is_aside(&self, msg: Msg) -> bool {
-        let between_equals = msg == Msg::Notice || (msg == Msg::NoticeAck && !self.has(Bug::AckUnderLock));
+    fn is_aside(&self, msg: P::Msg) -> bool {
+        let between_equals = match self.rules.bug {
+            None => msg.is_between_equals(),
+            Some(bug) => bug.is_between_equals(msg),
+        };
         between_equals && self.way(msg) == Way::Direct
     }
 
-    fn is_nested(&self, me: NodeId, to: NodeSet, msg: Msg) -> bool {
+    fn is_nested(&self, me: NodeId, to: NodeSet, msg: P::Msg) -> bool {
         match self.way(msg) {
             Way::Message => to.contains(me),
             Way::Direct => !self.is_aside(msg),
@@ -341,7 +329,7 @@ impl<'a> Run<'a> {
 
     /// Performs the next action of the task's innermost handler.
     pub(crate) fn act(&mut self, task: usize) -> Result<(), Broken> {
-        let second_read = self.has(Bug::TwinRefreshedBySecondRead);
+        let second_read = self.has(Quirk::TwinRefreshedBySecondRead);
         let Some(frame) = self.world.chains[task].frames.last_mut() else { return Ok(()) };
         let Some(action) = frame.actions.pop() else { return Ok(()) };
         let (node, unit, from, payload) = (frame.node, frame.unit, frame.from, frame.payload);
@@ -356,7 +344,7 @@ impl<'a> Run<'a> {
                 }
             }
             Action::Merge => self.merge(node, unit, payload),
-            Action::ApplyDiff if self.has(Bug::NoticeBeforeFlush) => self.apply_late(task, from, node, unit, payload),
+            Action::ApplyDiff if self.late_diff().is_some() => self.apply_late(task, from, node, unit, payload),
             Action::ApplyDiff => self.apply_diff(node, unit, payload),
             Action::MakeTwin => {
                 let copy = self.copy(node, unit);
@@ -394,10 +382,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The seeded bug [`Bug::NoticeBeforeFlush`].
+    fn late_diff(&self) -> Option<P::Msg> {
+        self.rules.bug.and_then(Sabotage::late_diff)
+    }
+
+    /// A seeded bug: the diff comes once more, as a message of its own.
     fn apply_late(&mut self, task: usize, from: NodeId, to: NodeId, unit: u8, payload: Payload) {
-        let late = Envelope { from, to, unit, msg: Msg::Flush, payload, late: true };
-        match self.way(late.msg) {
+        let Some(msg) = self.late_diff() else { return };
+        let late = Envelope { from, to, unit, msg, payload, late: true };
+        match self.way(msg) {
             Way::Message => self.push(late),
             Way::Direct => self.world.chains[task].aside.push(late),
         }
@@ -428,7 +421,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn push(&mut self, envelope: Envelope) {
+    fn push(&mut self, envelope: Envelope<P::Msg>) {
         let channel = usize::from(envelope.from.0) * self.rules.program.shape.nodes + usize::from(envelope.to.0);
         self.world.channels[channel].push(envelope);
     }
@@ -439,9 +432,10 @@ impl<'a> Run<'a> {
         node: NodeId,
         unit: u8,
         to: NodeSet,
-        msg: Msg,
+        msg: P::Msg,
         contents: Contents,
     ) -> Result<(), Broken> {
+        let contents = self.rules.bug.map_or(contents, |bug| bug.contents(msg, contents));
         let Some(payload) = self.payload(node, unit, contents) else {
             self.present(task, node, unit, Event::NothingChanged, Payload::Nothing)?;
             return Ok(());
@@ -465,7 +459,7 @@ impl<'a> Run<'a> {
 
     /// What goes with a message; `None` for a diff that is empty.
     fn payload(&mut self, node: NodeId, unit: u8, contents: Contents) -> Option<Payload> {
-        let bug = self.rules.bug;
+        let keep = self.has(Quirk::TwinNotRefreshed) || self.has(Quirk::TwinRefreshedBySecondRead);
         let copy = self.copy(node, unit);
         match contents {
             Contents::Nothing => Some(Payload::Nothing),
@@ -477,7 +471,7 @@ impl<'a> Run<'a> {
                 let diff = std::array::from_fn(differs);
                 if !refresh {
                     copy.twin = [0; WORDS];
-                } else if bug.is_none_or(|bug| bug.refresh(contents)) {
+                } else if !keep {
                     copy.twin = frame;
                 }
                 diff.iter().any(Option::is_some).then_some(Payload::Diff(diff))
@@ -509,6 +503,10 @@ impl<'a> Run<'a> {
     }
 }
 
-fn refreshes(action: Action) -> bool {
+fn refreshes<M>(action: Action<M>) -> bool {
     matches!(action, Action::Send { contents: Contents::Diff { refresh: true }, .. })
+}
+
+fn answered<P: Subject>(answer: Result<Step<P::Msg>, P::Impossible>) -> Result<Step<P::Msg>, Broken> {
+    answer.map_err(|impossible| Broken::new(ROW, format!("{impossible:?}")))
 }

@@ -5,12 +5,11 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-use finespun_protocol::cashmere::Unit;
-use finespun_protocol::cashmere::invariants::{Whole, check};
-use finespun_types::{Access, ViewId};
+use finespun_types::ViewId;
 
 use crate::driver::{Broken, Rules, Run};
 use crate::processor::Move;
+use crate::subject::Subject;
 use crate::world::World;
 
 /// Nothing can happen, and somebody still waits.
@@ -64,7 +63,7 @@ impl fmt::Display for Violation {
 
 /// Explores a world up to so many states.
 #[must_use]
-pub fn explore(rules: &Rules, states_max: usize) -> Report {
+pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
     let first = Run::new(rules).world;
     let mut seen: HashMap<u128, (), BuildHasherDefault<Ready>> = HashMap::default();
     let mut parents: Vec<(u32, Move)> = vec![(0, Move { task: 0, choice: 0 })];
@@ -118,7 +117,13 @@ pub fn explore(rules: &Rules, states_max: usize) -> Report {
 }
 
 /// Runs the way to a violation once more, writing it down.
-fn replay(rules: &Rules, parents: &[(u32, Move)], id: u32, last: Option<Move>, broken: Broken) -> Violation {
+fn replay<P: Subject>(
+    rules: &Rules<P>,
+    parents: &[(u32, Move)],
+    id: u32,
+    last: Option<Move>,
+    broken: Broken,
+) -> Violation {
     let mut moves: Vec<Move> = last.into_iter().collect();
     let mut at = id;
     while at != 0 {
@@ -143,19 +148,16 @@ fn replay(rules: &Rules, parents: &[(u32, Move)], id: u32, last: Option<Move>, b
 ///
 /// # Errors
 /// The sentence that does not.
-pub fn look(run: &Run<'_>) -> Result<(), Broken> {
+pub fn look<P: Subject>(run: &Run<'_, P>) -> Result<(), Broken> {
     let shape = run.rules.program.shape;
-    let mut units = [Unit::default(); 16];
+    let mut units = [P::Unit::default(); 16];
     for unit in 0..shape.units {
         for (node, place) in units[..shape.nodes].iter_mut().enumerate() {
             *place = run.world.copies[node * shape.units + unit].unit;
         }
-        let whole = Whole {
-            units: &units[..shape.nodes],
-            directory: &run.world.directories[unit],
-            in_flight: run.in_flight(unit as u8),
-        };
-        check(&whole).map_err(|sentence| Broken::new(sentence, format!("u{unit}")))?;
+        let (directory, in_flight) = (&run.world.directories[unit], run.in_flight(unit as u8));
+        P::check(&units[..shape.nodes], directory, in_flight)
+            .map_err(|sentence| Broken::new(sentence, format!("u{unit}")))?;
         for node in 0..shape.nodes {
             agree(run, node, unit)?;
         }
@@ -164,7 +166,7 @@ pub fn look(run: &Run<'_>) -> Result<(), Broken> {
 }
 
 /// Memory is as the table believes it to be, when no handler is in the middle of changing it.
-fn agree(run: &Run<'_>, node: usize, unit: usize) -> Result<(), Broken> {
+fn agree<P: Subject>(run: &Run<'_, P>, node: usize, unit: usize) -> Result<(), Broken> {
     let shape = run.rules.program.shape;
     if run.is_busy(node, unit as u8) {
         return Ok(());
@@ -172,11 +174,7 @@ fn agree(run: &Run<'_>, node: usize, unit: usize) -> Result<(), Broken> {
     let state = &run.world.copies[node * shape.units + unit].unit;
     for number in 0..shape.views {
         let (view, seen) = (ViewId(number as u8), &run.world.views[node * shape.views + number]);
-        let expected = match (state.writers.contains(view), state.mapped.contains(view)) {
-            (true, _) => Access::Write,
-            (false, true) => Access::Read,
-            (false, false) => Access::None,
-        };
+        let expected = P::access(state, view);
         let threads = (node * shape.views + number) * shape.threads;
         let processors = &run.world.processors[threads..threads + shape.threads];
         let taken = processors.iter().fold(0, |all, processor| all | processor.taken);
@@ -188,10 +186,10 @@ fn agree(run: &Run<'_>, node: usize, unit: usize) -> Result<(), Broken> {
         let bit = 1 << unit;
         let missing = |list: u8, says: bool| says && list & bit == 0;
         let surplus = |list: u8, says: bool| !says && list & bit != 0;
-        if missing(dirty, state.dirty.contains(view)) || surplus(seen.dirty, state.dirty.contains(view)) {
+        if missing(dirty, P::is_dirty(state, view)) || surplus(seen.dirty, P::is_dirty(state, view)) {
             return Err(Broken::new(LISTS, format!("{}: dirty list", why())));
         }
-        if missing(noticed, state.noticed.contains(view)) || surplus(seen.noticed, state.noticed.contains(view)) {
+        if missing(noticed, P::is_noticed(state, view)) || surplus(seen.noticed, P::is_noticed(state, view)) {
             return Err(Broken::new(LISTS, format!("{}: notices", why())));
         }
     }
@@ -202,17 +200,17 @@ fn agree(run: &Run<'_>, node: usize, unit: usize) -> Result<(), Broken> {
 ///
 /// # Errors
 /// The sentence that does not.
-pub fn ended(run: &Run<'_>) -> Result<(), Broken> {
+pub fn ended<P: Subject>(run: &Run<'_, P>) -> Result<(), Broken> {
     if !run.is_finished() {
         return Err(Broken::new(ENDS, waiting_ones(run)));
     }
     let shape = run.rules.program.shape;
     for unit in 0..shape.units {
         let at = |node: usize| &run.world.copies[node * shape.units + unit];
-        let master = run.world.directories[unit]
-            .owner()
-            .map_or_else(|| (0..shape.nodes).find_map(|node| at(node).unit.home()), Some);
-        let dirty = (0..shape.nodes).any(|node| !at(node).unit.dirty.is_empty());
+        let units: Vec<P::Unit> = (0..shape.nodes).map(|node| at(node).unit).collect();
+        let is_dirty = |state: &P::Unit| (0..shape.views).any(|view| P::is_dirty(state, ViewId(view as u8)));
+        let dirty = units.iter().any(is_dirty);
+        let master = P::master(&units, &run.world.directories[unit]);
         let Some(master) = master.filter(|_| !dirty && !run.rules.program.racy) else { continue };
         let (has, latest) = (at(usize::from(master.0)).frame, run.world.latest[unit]);
         if has != latest {
@@ -222,7 +220,7 @@ pub fn ended(run: &Run<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-fn waiting_ones(run: &Run<'_>) -> String {
+fn waiting_ones<P: Subject>(run: &Run<'_, P>) -> String {
     let unfinished = |(number, processor): (usize, &crate::world::Processor)| {
         let left = run.rules.program.scripts[number].len() > usize::from(processor.next);
         left.then(|| format!("p{number} {:?}", processor.doing))
@@ -231,7 +229,7 @@ fn waiting_ones(run: &Run<'_>) -> String {
 }
 
 /// 128 bits of a state: two states of one search are taken for equal only by an accident of probability 2^-80.
-fn digest(world: &World) -> u128 {
+fn digest<P: Subject>(world: &World<P>) -> u128 {
     let mut mixer = Mixer { low: 0x9e37_79b9_7f4a_7c15, high: 0xc2b2_ae3d_27d4_eb4f };
     world.hash(&mut mixer);
     u128::from(mixer.low) | u128::from(mixer.high) << 64

@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod bugs;
+pub mod cashmere;
 pub mod driver;
 pub mod explore;
 pub mod litmus;
@@ -16,7 +16,9 @@ pub mod program;
 pub mod protocols;
 pub mod races;
 pub mod random;
+pub mod seeded;
 mod show;
+pub mod subject;
 mod summary;
 pub mod world;
 pub mod worlds;

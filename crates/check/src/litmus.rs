@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::driver::{Broken, Form, Grain, Rules};
 use crate::explore::{Violation, explore};
 use crate::program::Program;
+use crate::subject::Subject;
 
 /// One test.
 #[derive(Clone, Copy, Debug)]
@@ -53,12 +54,12 @@ impl Litmus {
     ///
     /// # Errors
     /// The first violation, or the outcomes that should not be, or are missing.
-    pub fn run(&self, form: Form) -> Result<usize, Violation> {
+    pub fn run<P: Subject>(&self, form: Form) -> Result<usize, Violation> {
         let mut reached = BTreeSet::new();
         let mut states = 0;
         let program = Program::parse(self.text).map_err(|why| self.wrong(why))?;
         for grain in [Grain::Event, Grain::Action] {
-            let rules = Rules { program: program.clone(), form, grain, bug: None };
+            let rules = Rules::<P> { program: program.clone(), form, grain, bug: None };
             let report = explore(&rules, STATES_MAX);
             if let Some(violation) = report.violation {
                 return Err(violation);

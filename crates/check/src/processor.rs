@@ -1,13 +1,14 @@
 //! What can happen next, and makes it happen: processors follow their scripts, through faults and the numbered steps of
 //! release and acquire (`cashmere/sync.rs`); messages arrive.
 
-use finespun_protocol::cashmere::{Event, Outcome, Time, sync};
+use finespun_protocol::cashmere::sync;
+use finespun_protocol::page::{Event, Outcome, Time};
 use finespun_types::{Access, NodeId, ViewId};
 
-use crate::bugs::Bug;
 use crate::driver::{Broken, Run};
 use crate::program::{Op, Shape, Word};
 use crate::show;
+use crate::subject::{Quirk, Subject};
 use crate::world::{Doing, Envelope, Payload};
 
 /// A load saw something else.
@@ -22,7 +23,7 @@ pub struct Move {
     pub choice: u16,
 }
 
-impl Run<'_> {
+impl<P: Subject> Run<'_, P> {
     fn shape(&self) -> Shape {
         self.rules.program.shape
     }
@@ -72,7 +73,7 @@ impl Run<'_> {
             Some(channel) => {
                 let waiting = &self.world.channels[channel];
                 let first = waiting.first().map_or(0, |first| free(Some((first.to, first.unit))));
-                if self.has(Bug::UnorderedChannels) { first * waiting.len() } else { first }
+                if self.has(Quirk::UnorderedChannels) { first * waiting.len() } else { first }
             }
         }
     }
@@ -95,7 +96,7 @@ impl Run<'_> {
             Doing::Fault { unit, .. } => present(unit),
             Doing::Releasing => match first_of(processor.taken & !processor.asleep) {
                 Some(unit) => self.lock_is_free(task, node, unit),
-                None => processor.taken == 0 && (seen.open == 0 || self.has(Bug::ReleaseTooEarly)),
+                None => processor.taken == 0 && (seen.open == 0 || self.has(Quirk::ReleaseTooEarly)),
             },
             Doing::Acquiring => first_of(processor.taken).is_none_or(present),
             Doing::AtBarrier => self.world.open & 1 << task != 0 && seen.acquiring == 0,
@@ -117,7 +118,7 @@ impl Run<'_> {
             self.receive(task, envelope)?;
         } else if let Some(channel) = task.checked_sub(self.shape().processors()) {
             debug_assert!(self.rules.form.variant().sends_messages(), "this form has no channels");
-            let envelope: Envelope = self.world.channels[channel].remove(choice);
+            let envelope: Envelope<P::Msg> = self.world.channels[channel].remove(choice);
             self.receive(task, envelope)?;
         } else {
             self.go_on(task, choice)?;
@@ -133,7 +134,7 @@ impl Run<'_> {
             .last()
             .and_then(|frame| Some((frame.node, frame.unit, *frame.actions.last()?)));
         if let Some((node, unit, action)) = next {
-            self.log(|| format!("{node:?} u{unit}   {}", show::action(&action)));
+            self.log(|| format!("{node:?} u{unit}   {}", show::action::<P>(&action)));
         }
     }
 
@@ -236,7 +237,7 @@ impl Run<'_> {
 
     /// Presents an event of this processor. It counts as asleep from now on: an answer that arrives before the end of
     /// the handler wakes it in time.
-    fn present_own(&mut self, task: usize, unit: u8, event: Event) -> Result<(), Broken> {
+    fn present_own(&mut self, task: usize, unit: u8, event: Event<P::Msg>) -> Result<(), Broken> {
         let (node, view) = self.seat(task);
         self.world.processors[task].asleep |= 1 << unit;
         let step = self.present(task, node, unit, event, Payload::Nothing)?;
@@ -276,7 +277,7 @@ impl Run<'_> {
     fn begin_release(&mut self, task: usize) {
         let (node, view) = self.seat(task);
         let now = self.tick(node);
-        let several = self.shape().threads > 1 && !self.has(Bug::SkipWithThreads);
+        let several = self.shape().threads > 1 && !self.has(Quirk::SkipWithThreads);
         let seen = self.view(node, view);
         let taken = std::mem::take(&mut seen.dirty);
         seen.releasing = task as u8 + 1;
@@ -335,7 +336,7 @@ impl Run<'_> {
     /// Step 1 of an acquire.
     fn begin_acquire(&mut self, task: usize) {
         let (node, view) = self.seat(task);
-        let skip = self.has(Bug::AcquireWithoutNotices);
+        let skip = self.has(Quirk::AcquireWithoutNotices);
         let seen = self.view(node, view);
         let taken = if skip { 0 } else { std::mem::take(&mut seen.noticed) };
         seen.acquiring = task as u8 + 1;

@@ -10,6 +10,7 @@ use crate::driver::{Broken, Form, Grain, Rules, Run};
 use crate::explore::{ENDS, Violation, ended, look};
 use crate::processor::Move;
 use crate::program::{Op, Program, Shape, WORDS, Word};
+use crate::subject::Subject;
 
 /// A source of numbers: SplitMix64.
 #[derive(Clone, Debug)]
@@ -107,10 +108,10 @@ fn accesses(processor: usize, rules: &[Rule], held: &[usize], random: &mut Rando
 ///
 /// # Errors
 /// The violation, with the run that led to it.
-pub fn run(shape: Shape, form: Form, grain: Grain, seed: u64) -> Result<usize, Box<Violation>> {
+pub fn run<P: Subject>(shape: Shape, form: Form, grain: Grain, seed: u64) -> Result<usize, Box<Violation>> {
     let mut random = Random::new(seed);
     let program = program(shape, &mut random);
-    let rules = Rules { program, form, grain, bug: None };
+    let rules = Rules::<P> { program, form, grain, bug: None };
     let schedule = random.clone();
     interleave(&rules, schedule.clone(), false).map_err(|(_, steps)| {
         let (broken, trace) = match interleave(&rules, schedule, true) {
@@ -124,7 +125,7 @@ pub fn run(shape: Shape, form: Form, grain: Grain, seed: u64) -> Result<usize, B
 type Failure = ((Broken, Vec<String>), usize);
 
 /// Goes on until nothing can happen. Some schedules prefer one task for long, so that others fall far behind.
-fn interleave(rules: &Rules, mut random: Random, traced: bool) -> Result<usize, Failure> {
+fn interleave<P: Subject>(rules: &Rules<P>, mut random: Random, traced: bool) -> Result<usize, Failure> {
     let mut run = Run::new(rules);
     run.trace = traced.then(Vec::new);
     let stickiness = [0, 1, 7, 30][random.below(4)];

@@ -1,48 +1,26 @@
 //! Events and actions as they stand in a trace line: `n1 u0 Shared --Flush(v0)--> Shared [Protect(v0 Read) Flush(n0)+Diff]`.
 
-use finespun_protocol::cashmere::{Action, Contents, Event, Msg};
-use finespun_types::NodeId;
+use finespun_protocol::page::{Action, Contents, Event};
+
+use crate::subject::Subject;
 
 /// An event, with whose it is.
-pub(crate) fn event(event: Event) -> String {
+pub(crate) fn event<P: Subject>(event: Event<P::Msg>) -> String {
     match event {
         Event::ReadFault { view, .. } => format!("ReadFault({view:?})"),
         Event::WriteFault { view, .. } => format!("WriteFault({view:?})"),
         Event::Flush { view, .. } => format!("Flush({view:?})"),
         Event::NothingChanged => "NothingChanged".into(),
         Event::Invalidate { view } => format!("Invalidate({view:?})"),
-        Event::Recv { from, msg } => message(from, msg),
-    }
-}
-
-/// A message, with the node at its other end.
-pub(crate) fn message(other: NodeId, msg: Msg) -> String {
-    match msg {
-        Msg::Fetch { write: true } => format!("Fetch({other:?} write)"),
-        Msg::Grant { exclusive: true, .. } => format!("Grant({other:?} exclusive)"),
-        Msg::UpgradeReply { granted } => {
-            format!("UpgradeReply({other:?} {})", if granted { "granted" } else { "refused" })
-        }
-        Msg::HomeIs(home) => format!("HomeIs({other:?} {home:?})"),
-        Msg::FlushAck(sharers) => format!("FlushAck({other:?} {sharers:?})"),
-        Msg::Fetch { write: false } => format!("Fetch({other:?})"),
-        Msg::Grant { exclusive: false, .. } => format!("Grant({other:?})"),
-        Msg::AskHome
-        | Msg::Upgrade
-        | Msg::Break
-        | Msg::BreakReply
-        | Msg::Flush
-        | Msg::Leave
-        | Msg::Notice
-        | Msg::NoticeAck => format!("{msg:?}({other:?})"),
+        Event::Recv { from, msg } => P::message(from, msg),
     }
 }
 
 /// An action.
-pub(crate) fn action(action: &Action) -> String {
+pub(crate) fn action<P: Subject>(action: &Action<P::Msg>) -> String {
     match *action {
         Action::Send { to, msg, contents } => {
-            let sends = to.iter().map(|to| message(to, msg) + with(contents));
+            let sends = to.iter().map(|to| P::message(to, msg) + with(contents));
             sends.collect::<Vec<_>>().join(" ")
         }
         Action::Protect { view, access } => format!("Protect({view:?} {access:?})"),
@@ -72,6 +50,6 @@ fn with(contents: Contents) -> &'static str {
 }
 
 /// All actions of a handler.
-pub(crate) fn actions(all: &[Action]) -> String {
-    format!("[{}]", all.iter().map(action).collect::<Vec<_>>().join(" "))
+pub(crate) fn actions<P: Subject>(all: &[Action<P::Msg>]) -> String {
+    format!("[{}]", all.iter().map(action::<P>).collect::<Vec<_>>().join(" "))
 }

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use crate::bugs::SEEDED;
+use finespun_protocol::cashmere::Cashmere;
+
+use crate::cashmere::bugs::SEEDED;
 use crate::driver::{Broken, Form, Grain};
 use crate::explore::{Violation, explore};
 use crate::litmus::LITMUS;
@@ -75,7 +77,7 @@ pub fn check_cashmere(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result
     for litmus in LITMUS {
         let mut states = 0;
         for &form in options.forms {
-            states += litmus.run(form)?;
+            states += litmus.run::<Cashmere>(form)?;
         }
         say(&format!("  {:<44} {states:>8} states", litmus.name));
         summary.litmus += 1;
@@ -86,7 +88,7 @@ pub fn check_cashmere(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result
     let seeded_here = SEEDED.iter().filter(|seeded| options.forms.contains(&seeded.form));
     for seeded in seeded_here.clone() {
         let caught = seeded.find().map_err(|why| told(Broken::new(CAUGHT, why)))?;
-        let (bug, form) = (format!("{:?}", seeded.bug), format!("{:?}", seeded.form));
+        let (bug, form) = (seeded.name(), format!("{:?}", seeded.form));
         say(&format!("  {bug:<26} {form:<4} caught after {:>2} steps: {}", caught.steps, caught.sentence));
         summary.bugs += 1;
     }
@@ -110,7 +112,7 @@ fn explore_worlds(options: Options<'_>, summary: &mut Summary, say: &mut dyn FnM
         for ((form, grain), pinned) in
             WAYS.into_iter().zip(world.states).filter(|((form, _), _)| options.forms.contains(form))
         {
-            let rules = world.rules(form, grain).map_err(|why| told(Broken::new(COUNTED, why)))?;
+            let rules = world.rules::<Cashmere>(form, grain).map_err(|why| told(Broken::new(COUNTED, why)))?;
             let clock = Instant::now();
             let report = explore(&rules, STATES_MAX);
             if let Some(violation) = report.violation {
@@ -139,7 +141,8 @@ fn run_randomly(options: Options<'_>, summary: &mut Summary, say: &mut dyn FnMut
         for (form, grain) in WAYS.into_iter().filter(|(form, _)| options.forms.contains(form)) {
             let mut steps = 0;
             for run in 0..options.random_runs {
-                steps += random::run(shape, form, grain, options.seed + run).map_err(|violation| *violation)?;
+                steps +=
+                    random::run::<Cashmere>(shape, form, grain, options.seed + run).map_err(|violation| *violation)?;
             }
             say(&format!("  {shape} {} {} runs, {steps} steps", way(form, grain), options.random_runs));
             summary.random_runs += options.random_runs;

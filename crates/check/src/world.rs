@@ -1,9 +1,10 @@
 //! The model: what a whole job is in one moment, with pages of a few words. Plain data, compared and hashed.
 
-use finespun_protocol::cashmere::{Action, Directory, Homes, Mode, Msg, Outcome, Time, Unit};
+use finespun_protocol::page::{Action, Outcome, Time};
 use finespun_types::{Access, NodeId};
 
 use crate::program::{Program, Shape, UNITS_MAX, WORDS};
+use crate::subject::Subject;
 
 /// A unit's contents.
 pub type Page = [u8; WORDS];
@@ -22,7 +23,7 @@ pub enum Payload {
 
 /// A message on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Envelope {
+pub struct Envelope<M> {
     /// Who sent.
     pub from: NodeId,
     /// Who receives.
@@ -30,7 +31,7 @@ pub struct Envelope {
     /// About which unit.
     pub unit: u8,
     /// The words.
-    pub msg: Msg,
+    pub msg: M,
     /// The rest.
     pub payload: Payload,
     /// A diff that a seeded bug applies late.
@@ -39,9 +40,9 @@ pub struct Envelope {
 
 /// A node's copy of a unit, with the lock that covers it and the directory entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Copy {
+pub struct Copy<U> {
     /// The table's state.
-    pub unit: Unit,
+    pub unit: U,
     /// The frame.
     pub frame: Page,
     /// The twin; zeros when there is none.
@@ -69,7 +70,7 @@ pub struct View {
 
 /// A handler that runs: what is left to do of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub struct Frame<M> {
     /// Where.
     pub node: NodeId,
     /// About which unit.
@@ -79,21 +80,27 @@ pub struct Frame {
     /// What came with the message.
     pub payload: Payload,
     /// The actions to come, the next one last.
-    pub actions: Vec<Action>,
+    pub actions: Vec<Action<M>>,
     /// It took the lock, and gives it back at its end.
     pub locked: bool,
 }
 
 /// What one task is in the middle of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Chain {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Chain<M> {
     /// Handlers, each run by an action of the one before.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<Frame<M>>,
     /// Messages put aside until the locks are dropped, in order.
-    pub aside: Vec<Envelope>,
+    pub aside: Vec<Envelope<M>>,
 }
 
-impl Chain {
+impl<M> Default for Chain<M> {
+    fn default() -> Self {
+        Self { frames: Vec::new(), aside: Vec::new() }
+    }
+}
+
+impl<M> Chain<M> {
     /// Nothing to do.
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -140,21 +147,21 @@ pub struct Processor {
 
 /// Everything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct World {
+pub struct World<P: Subject> {
     /// By node and unit.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<Copy<P::Unit>>,
     /// By unit, at the home.
-    pub directories: Vec<Directory>,
+    pub directories: Vec<P::Directory>,
     /// By unit, at the manager.
-    pub homes: Vec<Homes>,
+    pub homes: Vec<P::Manager>,
     /// By node and view.
     pub views: Vec<View>,
     /// By node, view and thread.
     pub processors: Vec<Processor>,
     /// What each processor, and then each channel's delivery, is in the middle of.
-    pub chains: Vec<Chain>,
+    pub chains: Vec<Chain<P::Msg>>,
     /// By sender and receiver, oldest first.
-    pub channels: Vec<Vec<Envelope>>,
+    pub channels: Vec<Vec<Envelope<P::Msg>>>,
     /// By lock: the holder, plus one.
     pub locks: [u8; 4],
     /// Flags that were set.
@@ -174,7 +181,7 @@ pub struct World {
 /// Where clocks start in a canonical state: above every rank.
 const CLOCK_BASE: Time = 1_000;
 
-impl World {
+impl<P: Subject> World<P> {
     /// Before the first step.
     #[must_use]
     pub fn new(program: &Program) -> Self {
@@ -185,11 +192,11 @@ impl World {
         let processors = program.shape.processors();
         Self {
             copies: vec![Copy::default(); nodes * units],
-            directories: vec![Directory::default(); units],
-            homes: vec![Homes::default(); units],
+            directories: vec![P::Directory::default(); units],
+            homes: vec![P::Manager::default(); units],
             views: vec![view; nodes * views],
             processors: vec![processor; processors],
-            chains: vec![Chain::default(); processors + nodes * nodes],
+            chains: (0..processors + nodes * nodes).map(|_| Chain::default()).collect(),
             channels: vec![Vec::new(); nodes * nodes],
             locks: [0; 4],
             flags: 0,
@@ -209,83 +216,7 @@ impl World {
             self.clocks[node] = CLOCK_BASE;
             let processors = &mut self.processors[node * per_node..(node + 1) * per_node];
             let copies = &mut self.copies[node * shape.units..(node + 1) * shape.units];
-            for (number, copy) in copies.iter_mut().enumerate() {
-                rank_fetches(&mut copy.unit, number, processors);
-            }
-            rank_flushes(copies, processors);
+            P::make_canonical(copies, processors);
         }
-    }
-}
-
-/// `updated`, `asked` and `noticed_at` are compared with each other and with the faults of the unit.
-fn rank_fetches(unit: &mut Unit, number: usize, processors: &mut [Processor]) {
-    match unit.mode {
-        Mode::Fetching => {}
-        Mode::Shared | Mode::Upgrading | Mode::Exclusive => unit.asked = 0,
-        Mode::Untouched | Mode::AskingHome | Mode::NoCopy => {
-            (unit.asked, unit.updated, unit.noticed_at) = (0, 0, 0);
-        }
-    }
-    let mut times = Ranks::default();
-    let faults = |processor: &&mut Processor| matches!(processor.doing, Doing::Fault { unit, .. } if usize::from(unit) == number);
-    for processor in processors.iter_mut().filter(faults) {
-        times.add(processor.since);
-    }
-    times.add(unit.updated);
-    times.add(unit.noticed_at);
-    if unit.mode == Mode::Fetching {
-        times.add(unit.asked);
-    }
-    times.sort();
-    for processor in processors.iter_mut().filter(faults) {
-        times.rank(&mut processor.since);
-    }
-    for time in [&mut unit.updated, &mut unit.asked, &mut unit.noticed_at] {
-        times.rank(time);
-    }
-}
-
-/// `flushed` is compared with the releases of the node.
-fn rank_flushes(copies: &mut [Copy], processors: &mut [Processor]) {
-    let releases = |processor: &&mut Processor| processor.doing == Doing::Releasing && processor.since != Time::MAX;
-    let any = processors.iter_mut().any(|processor| releases(&processor));
-    let mut times = Ranks::default();
-    for processor in processors.iter_mut().filter(releases) {
-        times.add(processor.since);
-    }
-    for copy in copies.iter_mut() {
-        copy.unit.flushed = if any { copy.unit.flushed } else { 0 };
-        times.add(copy.unit.flushed);
-    }
-    times.sort();
-    for processor in processors.iter_mut().filter(releases) {
-        times.rank(&mut processor.since);
-    }
-    for copy in copies {
-        times.rank(&mut copy.unit.flushed);
-    }
-}
-
-/// A few times, to be replaced by their ranks.
-#[derive(Default)]
-struct Ranks {
-    times: [Time; 24],
-    len: usize,
-}
-
-impl Ranks {
-    fn add(&mut self, time: Time) {
-        if !self.times[..self.len].contains(&time) {
-            self.times[self.len] = time;
-            self.len += 1;
-        }
-    }
-
-    fn sort(&mut self) {
-        self.times[..self.len].sort_unstable();
-    }
-
-    fn rank(&self, time: &mut Time) {
-        *time = self.times[..self.len].iter().take_while(|other| *other < time).count() as Time;
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::driver::{Form, Grain, Rules};
 use crate::program::Program;
+use crate::subject::Subject;
 
 /// A program and how many states it has.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,7 @@ impl World {
     ///
     /// # Errors
     /// The line of the program that cannot be read.
-    pub fn rules(&self, form: Form, grain: Grain) -> Result<Rules, String> {
+    pub fn rules<P: Subject>(&self, form: Form, grain: Grain) -> Result<Rules<P>, String> {
         Ok(Rules { program: Program::parse(self.text)?, form, grain, bug: None })
     }
 }

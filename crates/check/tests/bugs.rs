@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use finespun_check::bugs::SEEDED;
+use finespun_check::cashmere::bugs::SEEDED;
 
 #[test]
 fn every_seeded_bug_breaks_its_sentence() {
@@ -19,6 +19,6 @@ fn a_violation_tells_the_run_that_leads_to_it() {
 
 #[test]
 fn no_bug_is_seeded_twice_at_one_place() {
-    let places: BTreeSet<_> = SEEDED.iter().map(|seeded| (seeded.bug, seeded.world, seeded.form)).collect();
+    let places: BTreeSet<_> = SEEDED.iter().map(|seeded| (seeded.name(), seeded.world, seeded.form)).collect();
     assert_eq!(places.len(), SEEDED.len());
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use finespun_check::driver::Form;
 use finespun_check::litmus::LITMUS;
+use finespun_protocol::cashmere::Cashmere;
 
 #[test]
 fn every_litmus_test_has_the_outcomes_it_lists_and_no_other() {
     let wrong: Vec<String> = LITMUS
         .iter()
-        .flat_map(|litmus| Form::ALL.map(|form| litmus.run(form)))
+        .flat_map(|litmus| Form::ALL.map(|form| litmus.run::<Cashmere>(form)))
         .filter_map(|result| result.err().map(|why| why.to_string()))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -3,11 +3,12 @@
 use finespun_check::program::Shape;
 use finespun_check::random;
 use finespun_check::worlds::WAYS;
+use finespun_protocol::cashmere::Cashmere;
 
 fn run_all(shape: Shape, seeds: std::ops::Range<u64>) {
     for (form, grain) in WAYS {
         for seed in seeds.clone() {
-            if let Err(violation) = random::run(shape, form, grain, seed) {
+            if let Err(violation) = random::run::<Cashmere>(shape, form, grain, seed) {
                 panic!("{shape} {form:?} by {grain:?}: {violation}");
             }
         }
@@ -33,7 +34,8 @@ fn many_nodes_of_one_view_keep_every_sentence_and_end() {
 #[test]
 fn a_seed_repeats_its_run() {
     let shape = Shape { nodes: 3, views: 2, threads: 1, units: 2 };
-    let steps = |seed| random::run(shape, WAYS[1].0, WAYS[1].1, seed).map_err(|violation| violation.sentence);
+    let steps =
+        |seed| random::run::<Cashmere>(shape, WAYS[1].0, WAYS[1].1, seed).map_err(|violation| violation.sentence);
     assert_eq!(steps(7), steps(7));
     assert_ne!(steps(7), steps(8));
 }

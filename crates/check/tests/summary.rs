@@ -1,6 +1,6 @@
 //! What `finespun check` prints.
 
-use finespun_check::bugs::SEEDED;
+use finespun_check::cashmere::bugs::SEEDED;
 use finespun_check::driver::Form;
 use finespun_check::litmus::LITMUS;
 use finespun_check::worlds::{WAYS, WORLDS};

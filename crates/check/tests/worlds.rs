@@ -2,6 +2,7 @@
 
 use finespun_check::explore::explore;
 use finespun_check::worlds::{WAYS, WORLDS};
+use finespun_protocol::cashmere::Cashmere;
 
 /// More than any world has.
 const STATES_MAX: usize = 2_000_000;
@@ -10,7 +11,7 @@ fn explore_all(way: usize) {
     let (form, grain) = WAYS[way];
     let mut wrong = Vec::new();
     for world in WORLDS {
-        let rules = world.rules(form, grain).unwrap_or_else(|why| panic!("{}: {why}", world.name));
+        let rules = world.rules::<Cashmere>(form, grain).unwrap_or_else(|why| panic!("{}: {why}", world.name));
         let report = explore(&rules, STATES_MAX);
         assert!(report.violation.is_none(), "{}, {form:?} by {grain:?}: {}", world.name, report.violation.unwrap());
         if report.states != world.states[way] {

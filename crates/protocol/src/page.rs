@@ -260,7 +260,7 @@ pub trait Message: Copy + Eq + Ord + Hash + Debug + 'static {
 
 /// A home-based page protocol: a copy at every node, a directory entry at the home, and a manager that knows the home.
 /// All states are plain data whose all-zero form is a unit that nobody has touched.
-pub trait Protocol: Copy + Debug + 'static {
+pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
     /// Its messages.
     type Msg: Message;
     /// A node's copy of a unit.

@@ -139,7 +139,7 @@ impl Message for Msg {
 }
 
 /// The family's tables, for drivers that run any protocol.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cashmere {}
 
 impl Protocol for Cashmere {

@@ -1,16 +1,19 @@
 //! Seeded bugs: what a driver or a table could get wrong. The tables carry no switches; the checker's driver alters
 //! what goes into them and what comes out. Each bug must be caught, or the checker proves nothing.
 
-use finespun_protocol::cashmere::{Action, Contents, Directory, Event, Mode, Msg, Time, Unit};
+use finespun_protocol::cashmere::variants::Way;
+use finespun_protocol::cashmere::{Action, Cashmere, Directory, Event, Impossible, Mode, Msg, Place, Step, Time, Unit};
+use finespun_protocol::page::Message;
 use finespun_types::{NodeId, NodeSet};
 
-use crate::driver::{Form, Grain, ROW, Rules};
-use crate::explore::{ENDS, LISTS, RIGHTS, Violation, explore};
+use crate::driver::{Form, Grain, ROW};
+use crate::explore::{ENDS, LISTS, RIGHTS};
 use crate::processor::LOAD;
-use crate::worlds;
+use crate::seeded::Seeded;
+use crate::subject::{Quirk, Sabotage};
 
 /// One wrong thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A store to a shared unit makes no twin.
     NoTwin,
@@ -36,22 +39,12 @@ pub enum Bug {
     RightBeforeTwin,
     /// A write notice is acknowledged and not listed.
     NoticeNotListed,
-    /// A flush leaves the twin as it was while other views go on writing.
-    TwinNotRefreshed,
-    /// A flush refreshes the twin by reading the frame once more.
-    TwinRefreshedBySecondRead,
     /// A flush leaves the view its right to write.
     FlushKeepsRight,
     /// The home is not told that a node dropped its copy.
     LeaveLost,
-    /// Messages between two nodes overtake each other.
-    UnorderedChannels,
-    /// A release tells others before its flushes are done.
-    ReleaseTooEarly,
-    /// An acquire goes on without obeying its notices.
-    AcquireWithoutNotices,
-    /// A flush is skipped though the view has other threads that may have stored since.
-    SkipWithThreads,
+    /// What a driver of any protocol could do wrong.
+    Driver(Quirk),
     /// Waiting processors are not woken.
     NoWake,
     /// A notice is acknowledged while the lock of the notified copy is held.
@@ -60,12 +53,34 @@ pub enum Bug {
     DirectBreak,
 }
 
-impl Bug {
-    /// The actions as this bug would have them, of a handler at `unit` for `event`.
-    pub(crate) fn alter(self, event: Option<Event>, actions: &mut Vec<Action>) {
-        let at_break = matches!(event, Some(Event::Recv { msg: Msg::Break, .. }));
-        let at_flush = matches!(event, Some(Event::Flush { .. }));
-        let at_fault = matches!(event, Some(Event::WriteFault { .. }));
+impl Sabotage<Cashmere> for Bug {
+    fn quirk(self) -> Option<Quirk> {
+        match self {
+            Self::Driver(quirk) => Some(quirk),
+            Self::NoTwin
+            | Self::NoticeBeforeFlush
+            | Self::NoTwoWayDiff
+            | Self::UpgradeOfStaleCopy
+            | Self::UpgradeAmongSharers
+            | Self::UpdatedAtArrival
+            | Self::NoticeWithoutTime
+            | Self::FlushDuringFetch
+            | Self::TwinBeforeDirtyList
+            | Self::NoLongerExclusiveLost
+            | Self::RightBeforeTwin
+            | Self::NoticeNotListed
+            | Self::FlushKeepsRight
+            | Self::LeaveLost
+            | Self::NoWake
+            | Self::AckUnderLock
+            | Self::DirectBreak => None,
+        }
+    }
+
+    fn alter(self, event: Event, actions: &mut Vec<Action>) {
+        let at_break = matches!(event, Event::Recv { msg: Msg::Break, .. });
+        let at_flush = matches!(event, Event::Flush { .. });
+        let at_fault = matches!(event, Event::WriteFault { .. });
         match self {
             Self::NoTwin => actions.retain(|action| *action != Action::MakeTwin),
             Self::NoTwoWayDiff => {
@@ -92,47 +107,51 @@ impl Bug {
             | Self::UpdatedAtArrival
             | Self::NoticeWithoutTime
             | Self::FlushDuringFetch
-            | Self::TwinNotRefreshed
-            | Self::TwinRefreshedBySecondRead
-            | Self::UnorderedChannels
-            | Self::ReleaseTooEarly
-            | Self::AcquireWithoutNotices
-            | Self::SkipWithThreads
+            | Self::Driver(_)
             | Self::AckUnderLock
             | Self::DirectBreak => {}
         }
     }
 
-    /// Before the unit's table runs. Returns the mode to put back afterwards, if the bug changed it.
-    pub(crate) fn before_unit(self, unit: &mut Unit, now: Time, event: Event) -> Option<Mode> {
+    fn on_unit(self, unit: &mut Unit, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
         if self == Self::UpdatedAtArrival && matches!(event, Event::Recv { msg: Msg::Grant { .. }, .. }) {
             unit.asked = now;
         }
+        let noticed_at = unit.noticed_at;
         let too_early = matches!(event, Event::Flush { .. }) && unit.mode == Mode::Fetching;
-        (self == Self::FlushDuringFetch && too_early).then(|| std::mem::replace(&mut unit.mode, Mode::Shared))
-    }
-
-    /// After the unit's table ran.
-    pub(crate) fn after_unit(self, unit: &mut Unit, before: Time, event: Event) {
-        if self == Self::NoticeWithoutTime && matches!(event, Event::Recv { msg: Msg::Notice, .. }) {
-            unit.noticed_at = before;
+        if self == Self::FlushDuringFetch && too_early {
+            unit.mode = Mode::Shared;
+            let answer = unit.on(place, now, event);
+            unit.mode = Mode::Fetching;
+            return answer;
         }
+        let answer = unit.on(place, now, event);
+        if self == Self::NoticeWithoutTime && matches!(event, Event::Recv { msg: Msg::Notice, .. }) {
+            unit.noticed_at = noticed_at;
+        }
+        answer
     }
 
-    /// Before the home's table runs.
-    pub(crate) fn before_home(self, directory: &mut Directory, from: NodeId, msg: Msg) {
+    fn on_directory(self, directory: &mut Directory, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
         if self == Self::UpgradeOfStaleCopy {
             directory.stale = NodeSet::EMPTY;
         }
         if self == Self::UpgradeAmongSharers && msg == Msg::Upgrade {
             directory.sharers = NodeSet::only(from);
         }
+        directory.on(home, from, msg)
     }
 
-    /// What a flush that refreshes the twin does with it.
-    pub(crate) fn refresh(self, contents: Contents) -> bool {
-        matches!(contents, Contents::Diff { refresh: true })
-            && !matches!(self, Self::TwinNotRefreshed | Self::TwinRefreshedBySecondRead)
+    fn way(self, msg: Msg) -> Option<Way> {
+        (self == Self::DirectBreak && msg == Msg::Break).then_some(Way::Direct)
+    }
+
+    fn is_between_equals(self, msg: Msg) -> bool {
+        msg.is_between_equals() && (self != Self::AckUnderLock || msg != Msg::NoticeAck)
+    }
+
+    fn late_diff(self) -> Option<Msg> {
+        (self == Self::NoticeBeforeFlush).then_some(Msg::Flush)
     }
 }
 
@@ -142,40 +161,6 @@ fn bring_forward(actions: &mut [Action], is_it: impl Fn(&Action) -> bool) {
         actions[..=place].rotate_right(1);
     }
 }
-
-/// A bug, where it is looked for, and the sentence that must break.
-#[derive(Clone, Copy, Debug)]
-pub struct Seeded {
-    /// The bug.
-    pub bug: Bug,
-    /// The name of the world.
-    pub world: &'static str,
-    /// The form.
-    pub form: Form,
-    /// The grain.
-    pub grain: Grain,
-    /// The sentence.
-    pub sentence: &'static str,
-}
-
-impl Seeded {
-    /// Looks for the bug.
-    ///
-    /// # Errors
-    /// It was not found, or broke another sentence.
-    pub fn find(&self) -> Result<Violation, String> {
-        let world = worlds::named(self.world).ok_or_else(|| format!("no world {}", self.world))?;
-        let rules = Rules { bug: Some(self.bug), ..world.rules(self.form, self.grain)? };
-        let found = explore(&rules, STATES_MAX).violation;
-        let violation = found.ok_or_else(|| format!("{:?} is not caught in: {}", self.bug, self.world))?;
-        if violation.sentence == self.sentence {
-            return Ok(violation);
-        }
-        Err(format!("{:?} should break `{}`, but: {violation}", self.bug, self.sentence))
-    }
-}
-
-const STATES_MAX: usize = 1_000_000;
 
 const LOCK: &str = "a lock moves a word between two nodes";
 const THREE: &str = "two locks move the two words of a unit, three nodes, first touch";
@@ -191,7 +176,7 @@ const TWO_VIEWS_OF_THREADS: &str = "two views of two threads on one node release
 
 /// Every bug, and what catches it.
 #[rustfmt::skip]
-pub const SEEDED: &[Seeded] = &[
+pub const SEEDED: &[Seeded<Cashmere>] = &[
     seeded(Bug::NoTwin,                    SHARING,   Form::Dms,  Grain::Event,  LOAD),
     seeded(Bug::NoticeBeforeFlush,         LOCK,      Form::None, Grain::Event,  LOAD),
     seeded(Bug::NoTwoWayDiff,              NESTED,    Form::None, Grain::Event,  LOAD),
@@ -204,20 +189,20 @@ pub const SEEDED: &[Seeded] = &[
     seeded(Bug::NoLongerExclusiveLost,     BREAK,     Form::Dms,  Grain::Event,  LISTS),
     seeded(Bug::RightBeforeTwin,           THREADS,   Form::Dms,  Grain::Action, LOAD),
     seeded(Bug::NoticeNotListed,           LOCK,      Form::Dms,  Grain::Event,  LISTS),
-    seeded(Bug::TwinNotRefreshed,          SHARING,   Form::Dms,  Grain::Event,  LOAD),
-    seeded(Bug::TwinRefreshedBySecondRead, SHARING,   Form::Dms,  Grain::Action, LOAD),
+    seeded(Bug::Driver(Quirk::TwinNotRefreshed),          SHARING,   Form::Dms,  Grain::Event,  LOAD),
+    seeded(Bug::Driver(Quirk::TwinRefreshedBySecondRead), SHARING,   Form::Dms,  Grain::Action, LOAD),
     seeded(Bug::FlushKeepsRight,           LOCK,      Form::Dms,  Grain::Event,  RIGHTS),
     seeded(Bug::LeaveLost,                 LOCK,      Form::Dms,  Grain::Event,  "the sharing set holds no node without a copy"),
-    seeded(Bug::UnorderedChannels,         THREE,     Form::None, Grain::Event,  ROW),
-    seeded(Bug::ReleaseTooEarly,           LOCK,      Form::None, Grain::Event,  LOAD),
-    seeded(Bug::AcquireWithoutNotices,     LOCK,      Form::Dms,  Grain::Event,  LOAD),
-    seeded(Bug::SkipWithThreads,           TWO_VIEWS_OF_THREADS, Form::Dms, Grain::Event, LOAD),
+    seeded(Bug::Driver(Quirk::UnorderedChannels),         THREE,     Form::None, Grain::Event,  ROW),
+    seeded(Bug::Driver(Quirk::ReleaseTooEarly),           LOCK,      Form::None, Grain::Event,  LOAD),
+    seeded(Bug::Driver(Quirk::AcquireWithoutNotices),     LOCK,      Form::Dms,  Grain::Event,  LOAD),
+    seeded(Bug::Driver(Quirk::SkipWithThreads),           TWO_VIEWS_OF_THREADS, Form::Dms, Grain::Event, LOAD),
     seeded(Bug::NoWake,                    LOCK,      Form::None, Grain::Event,  ENDS),
     seeded(Bug::AckUnderLock,              BARRIERS,  Form::Dms,  Grain::Action, ENDS),
     seeded(Bug::AckUnderLock,              BARRIERS,  Form::Ms,   Grain::Action, ENDS),
     seeded(Bug::DirectBreak,               BREAK,     Form::Ms,   Grain::Event,  ROW),
 ];
 
-const fn seeded(bug: Bug, world: &'static str, form: Form, grain: Grain, sentence: &'static str) -> Seeded {
+const fn seeded(bug: Bug, world: &'static str, form: Form, grain: Grain, sentence: &'static str) -> Seeded<Cashmere> {
     Seeded { bug, world, form, grain, sentence }
 }

@@ -1,0 +1,86 @@
+//! Times as ranks: what the tables compare of them is their order.
+
+use finespun_protocol::cashmere::{Mode, Time, Unit};
+
+use crate::world::{Copy, Doing, Processor};
+
+/// Makes states equal that differ in times only.
+pub fn make_canonical(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
+    for (number, copy) in copies.iter_mut().enumerate() {
+        rank_fetches(&mut copy.unit, number, processors);
+    }
+    rank_flushes(copies, processors);
+}
+
+/// `updated`, `asked` and `noticed_at` are compared with each other and with the faults of the unit.
+fn rank_fetches(unit: &mut Unit, number: usize, processors: &mut [Processor]) {
+    match unit.mode {
+        Mode::Fetching => {}
+        Mode::Shared | Mode::Upgrading | Mode::Exclusive => unit.asked = 0,
+        Mode::Untouched | Mode::AskingHome | Mode::NoCopy => {
+            (unit.asked, unit.updated, unit.noticed_at) = (0, 0, 0);
+        }
+    }
+    let mut times = Ranks::default();
+    let faults = |processor: &&mut Processor| matches!(processor.doing, Doing::Fault { unit, .. } if usize::from(unit) == number);
+    for processor in processors.iter_mut().filter(faults) {
+        times.add(processor.since);
+    }
+    times.add(unit.updated);
+    times.add(unit.noticed_at);
+    if unit.mode == Mode::Fetching {
+        times.add(unit.asked);
+    }
+    times.sort();
+    for processor in processors.iter_mut().filter(faults) {
+        times.rank(&mut processor.since);
+    }
+    for time in [&mut unit.updated, &mut unit.asked, &mut unit.noticed_at] {
+        times.rank(time);
+    }
+}
+
+/// `flushed` is compared with the releases of the node.
+fn rank_flushes(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
+    let releases = |processor: &&mut Processor| processor.doing == Doing::Releasing && processor.since != Time::MAX;
+    let any = processors.iter_mut().any(|processor| releases(&processor));
+    let mut times = Ranks::default();
+    for processor in processors.iter_mut().filter(releases) {
+        times.add(processor.since);
+    }
+    for copy in copies.iter_mut() {
+        copy.unit.flushed = if any { copy.unit.flushed } else { 0 };
+        times.add(copy.unit.flushed);
+    }
+    times.sort();
+    for processor in processors.iter_mut().filter(releases) {
+        times.rank(&mut processor.since);
+    }
+    for copy in copies {
+        times.rank(&mut copy.unit.flushed);
+    }
+}
+
+/// A few times, to be replaced by their ranks.
+#[derive(Default)]
+struct Ranks {
+    times: [Time; 24],
+    len: usize,
+}
+
+impl Ranks {
+    fn add(&mut self, time: Time) {
+        if !self.times[..self.len].contains(&time) {
+            self.times[self.len] = time;
+            self.len += 1;
+        }
+    }
+
+    fn sort(&mut self) {
+        self.times[..self.len].sort_unstable();
+    }
+
+    fn rank(&self, time: &mut Time) {
+        *time = self.times[..self.len].iter().take_while(|other| *other < time).count() as Time;
+    }
+}

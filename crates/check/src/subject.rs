@@ -1,0 +1,133 @@
+//! What the checker must know of a protocol besides its tables.
+
+use std::fmt::Debug;
+
+use finespun_protocol::cashmere::variants::Way;
+use finespun_protocol::page::{Action, Contents, Event, Message, Place, Protocol, Step, Time};
+use finespun_types::{NodeId, ViewId};
+
+use crate::world::{Copy, Processor};
+
+/// What a load must return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Release consistency: in a program without data races the last store; with races any outcome that is listed.
+    Release,
+    /// Sequential consistency: the last store in the order of execution, races or not.
+    Sequential,
+}
+
+/// A protocol that can be checked.
+pub trait Subject: Protocol {
+    /// Its seeded bugs.
+    type Bug: Sabotage<Self>;
+
+    /// What its loads return.
+    const MODEL: Model;
+
+    /// A message as it stands in a trace line, with the node at its other end.
+    fn message(other: NodeId, msg: Self::Msg) -> String;
+
+    /// A copy's state as it stands in a trace line.
+    fn state(unit: &Self::Unit) -> String;
+
+    /// A directory entry, likewise.
+    fn entry(directory: &Self::Directory) -> String;
+
+    /// Checks the protocol's named sentences about one unit: its copies, by node, and the directory entry. `in_flight`: a message
+    /// about it is under way, or an action not yet performed.
+    ///
+    /// # Errors
+    /// The first sentence that does not hold.
+    fn check(copies: &[Self::Unit], directory: &Self::Directory, in_flight: bool) -> Result<(), &'static str>;
+
+    /// Makes one node's states equal that can never be told apart: the tables only compare times, so only their order counts, and
+    /// only among those that are compared.
+    fn make_canonical(copies: &mut [Copy<Self::Unit>], processors: &mut [Processor]);
+
+    /// Is the unit on the view's dirty list, as far as the table knows?
+    fn is_dirty(unit: &Self::Unit, view: ViewId) -> bool;
+
+    /// Is the unit on the view's list of write notices, as far as the table knows?
+    fn is_noticed(unit: &Self::Unit, view: ViewId) -> bool;
+
+    /// The node whose frame has every store when all have released.
+    fn master(copies: &[Self::Unit], directory: &Self::Directory) -> Option<NodeId>;
+}
+
+/// A wrong thing that a driver of any protocol could do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quirk {
+    /// Messages between two nodes overtake each other.
+    UnorderedChannels,
+    /// A release tells others before its flushes are done.
+    ReleaseTooEarly,
+    /// An acquire goes on without obeying its notices.
+    AcquireWithoutNotices,
+    /// A flush is skipped though the view has other threads that may have stored since.
+    SkipWithThreads,
+    /// A flush leaves the twin as it was while other views go on writing.
+    TwinNotRefreshed,
+    /// A flush refreshes the twin by reading the frame once more.
+    TwinRefreshedBySecondRead,
+}
+
+/// The seeded bugs of a protocol. The tables carry no switches; the checker's driver alters what goes into them and
+/// what comes out.
+pub trait Sabotage<P: Subject>: Clone + std::marker::Copy + Eq + Debug + 'static {
+    /// What the driver itself does wrong.
+    fn quirk(self) -> Option<Quirk> {
+        None
+    }
+
+    /// The actions as this bug would have them, of the handler for `event`.
+    fn alter(self, _event: Event<P::Msg>, _actions: &mut Vec<Action<P::Msg>>) {}
+
+    /// The copy's table, with what is wrong around it.
+    ///
+    /// # Errors
+    /// The table's.
+    fn on_unit(
+        self,
+        unit: &mut P::Unit,
+        place: Place,
+        now: Time,
+        event: Event<P::Msg>,
+    ) -> Result<Step<P::Msg>, P::Impossible> {
+        P::on_unit(unit, place, now, event)
+    }
+
+    /// The home's table, with what is wrong around it.
+    ///
+    /// # Errors
+    /// The table's.
+    fn on_directory(
+        self,
+        directory: &mut P::Directory,
+        home: NodeId,
+        from: NodeId,
+        msg: P::Msg,
+    ) -> Result<Step<P::Msg>, P::Impossible> {
+        P::on_directory(directory, home, from, msg)
+    }
+
+    /// The way of a message, if it is a wrong one.
+    fn way(self, _msg: P::Msg) -> Option<Way> {
+        None
+    }
+
+    /// Is the message put aside until its sender holds no lock?
+    fn is_between_equals(self, msg: P::Msg) -> bool {
+        msg.is_between_equals()
+    }
+
+    /// What goes with a message, if it is the wrong thing.
+    fn contents(self, _msg: P::Msg, contents: Contents) -> Contents {
+        contents
+    }
+
+    /// The home applies a diff late, as if it came once more with this message.
+    fn late_diff(self) -> Option<P::Msg> {
+        None
+    }
+}
