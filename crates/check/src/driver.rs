@@ -278,7 +278,9 @@ impl<'a, P: Subject> Run<'a, P> {
             | Action::MakeTwin
             | Action::Protect { .. }
             | Action::ListDirty(_)
-            | Action::ListNotice(_) => false,
+            | Action::ListNotice(_)
+            | Action::Broadcast
+            | Action::DropBuffer => false,
         }
     }
 
@@ -323,7 +325,9 @@ impl<'a, P: Subject> Run<'a, P> {
             | Action::Wake
             | Action::FetchSkipped
             | Action::FlushSkipped
-            | Action::EnteredExclusive => None,
+            | Action::EnteredExclusive
+            | Action::Broadcast
+            | Action::DropBuffer => None,
         }
     }
 
@@ -357,6 +361,14 @@ impl<'a, P: Subject> Run<'a, P> {
             Action::FlushDone(view) => self.view(node, view).open -= 1,
             Action::Wake => self.wake(node, unit),
             Action::FetchSkipped | Action::FlushSkipped | Action::EnteredExclusive => {}
+            Action::Broadcast => {
+                let page = self.copy(node, unit).frame;
+                self.world.buffers[usize::from(node.0)] = Some((unit, page));
+            }
+            Action::DropBuffer => {
+                let buffer = &mut self.world.buffers[usize::from(node.0)];
+                *buffer = buffer.filter(|(held, _)| *held != unit);
+            }
         }
         Ok(())
     }
@@ -436,7 +448,7 @@ impl<'a, P: Subject> Run<'a, P> {
         contents: Contents,
     ) -> Result<(), Broken> {
         let contents = self.rules.bug.map_or(contents, |bug| bug.contents(msg, contents));
-        let Some(payload) = self.payload(node, unit, contents) else {
+        let Some(payload) = self.payload(task, node, unit, contents) else {
             self.present(task, node, unit, Event::NothingChanged, Payload::Nothing)?;
             return Ok(());
         };
@@ -458,11 +470,13 @@ impl<'a, P: Subject> Run<'a, P> {
     }
 
     /// What goes with a message; `None` for a diff that is empty.
-    fn payload(&mut self, node: NodeId, unit: u8, contents: Contents) -> Option<Payload> {
+    fn payload(&mut self, task: usize, node: NodeId, unit: u8, contents: Contents) -> Option<Payload> {
         let keep = self.has(Quirk::TwinNotRefreshed) || self.has(Quirk::TwinRefreshedBySecondRead);
+        let received = self.world.chains[task].frames.last().map(|frame| frame.payload);
         let copy = self.copy(node, unit);
         match contents {
             Contents::Nothing => Some(Payload::Nothing),
+            Contents::Received => received,
             Contents::Frame => Some(Payload::Page(copy.frame)),
             Contents::Twin => Some(Payload::Page(copy.twin)),
             Contents::Diff { refresh } => {

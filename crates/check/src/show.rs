@@ -35,7 +35,9 @@ pub(crate) fn action<P: Subject>(action: &Action<P::Msg>) -> String {
         | Action::Wake
         | Action::FetchSkipped
         | Action::FlushSkipped
-        | Action::EnteredExclusive => format!("{action:?}"),
+        | Action::EnteredExclusive
+        | Action::Broadcast
+        | Action::DropBuffer => format!("{action:?}"),
     }
 }
 
@@ -43,6 +45,7 @@ fn with(contents: Contents) -> &'static str {
     match contents {
         Contents::Nothing => "",
         Contents::Frame => "+Frame",
+        Contents::Received => "+Received",
         Contents::Twin => "+Twin",
         Contents::Diff { refresh: false } => "+Diff",
         Contents::Diff { refresh: true } => "+Diff, twin refreshed",

@@ -156,6 +156,8 @@ pub struct World<P: Subject> {
     pub homes: Vec<P::Manager>,
     /// By node and view.
     pub views: Vec<View>,
+    /// By node: the unit in its broadcast buffer, and the page. One buffer each, so that units push each other out.
+    pub buffers: Vec<Option<(u8, Page)>>,
     /// By node, view and thread.
     pub processors: Vec<Processor>,
     /// What each processor, and then each channel's delivery, is in the middle of.
@@ -195,6 +197,7 @@ impl<P: Subject> World<P> {
             directories: vec![P::Directory::default(); units],
             homes: vec![P::Manager::default(); units],
             views: vec![view; nodes * views],
+            buffers: vec![None; nodes],
             processors: vec![processor; processors],
             chains: (0..processors + nodes * nodes).map(|_| Chain::default()).collect(),
             channels: vec![Vec::new(); nodes * nodes],

@@ -97,6 +97,8 @@ pub enum Contents {
         /// Keep the twin, refreshed.
         refresh: bool,
     },
+    /// The page that came with the message which is being answered.
+    Received,
 }
 
 /// What the driver must do, in the order given.
@@ -143,6 +145,35 @@ pub enum Action<M> {
     FlushSkipped,
     /// Nothing to do; the unit went into exclusive mode. Counted.
     EnteredExclusive,
+    /// Copy the frame to a broadcast buffer, which all nodes can read; the oldest one is given up if none is free.
+    Broadcast,
+    /// The broadcast buffer that holds the unit holds it no more.
+    DropBuffer,
+}
+
+impl<M> Action<M> {
+    /// The action in the words of a protocol that has more messages.
+    #[must_use]
+    pub fn map<N>(self, lift: impl Fn(M) -> N) -> Action<N> {
+        match self {
+            Self::Send { to, msg, contents } => Action::Send { to, msg: lift(msg), contents },
+            Self::Install => Action::Install,
+            Self::Merge => Action::Merge,
+            Self::ApplyDiff => Action::ApplyDiff,
+            Self::MakeTwin => Action::MakeTwin,
+            Self::DropTwin => Action::DropTwin,
+            Self::Protect { view, access } => Action::Protect { view, access },
+            Self::ListDirty(views) => Action::ListDirty(views),
+            Self::ListNotice(views) => Action::ListNotice(views),
+            Self::FlushDone(view) => Action::FlushDone(view),
+            Self::Wake => Action::Wake,
+            Self::FetchSkipped => Action::FetchSkipped,
+            Self::FlushSkipped => Action::FlushSkipped,
+            Self::EnteredExclusive => Action::EnteredExclusive,
+            Self::Broadcast => Action::Broadcast,
+            Self::DropBuffer => Action::DropBuffer,
+        }
+    }
 }
 
 /// At most this many actions answer one event.
@@ -210,6 +241,14 @@ impl<M: Copy> Step<M> {
         Self { outcome: Outcome::Done, actions: Actions::of(actions) }
     }
 
+    /// The step in the words of a protocol that has more messages.
+    #[must_use]
+    pub fn map<N: Copy>(self, lift: impl Fn(M) -> N) -> Step<N> {
+        let mut actions = Actions::NONE;
+        self.actions.as_slice().iter().for_each(|action| actions.push(action.map(&lift)));
+        Step { outcome: self.outcome, actions }
+    }
+
     /// The presenter waits.
     #[must_use]
     pub fn wait(actions: &[Action<M>]) -> Self {
@@ -256,6 +295,19 @@ pub trait Message: Copy + Eq + Ord + Hash + Debug + 'static {
     /// Does it go between copies of equal standing? Such a message waits until its sender holds no lock, where the
     /// sender runs the receiver's table itself: two that send it to each other would block each other.
     fn is_between_equals(self) -> bool;
+    /// Does the driver attach the page that a broadcast buffer of the receiver holds, if one does?
+    fn wants_buffer(self) -> bool {
+        false
+    }
+}
+
+/// What a driver sees of a home's broadcast buffers, for a protocol that has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// A buffer holds the unit. To the home's table the truth, under the unit's lock there; to a copy's table a hint.
+    pub held: bool,
+    /// The home's interval, counted by its releases.
+    pub interval: u32,
 }
 
 /// A home-based page protocol: a copy at every node, a directory entry at the home, and a manager that knows the home.
@@ -271,6 +323,9 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
     type Manager: Copy + Default + Eq + Hash + Debug;
     /// A pair of state and event without a row: a bug of ours, never bad input.
     type Impossible: Debug;
+
+    /// Has it broadcast buffers? Then its driver calls the two tables with [`Buffers`].
+    const BROADCASTS: bool = false;
 
     /// The copy's table. `now` is a fresh tick of the node's clock.
     ///
@@ -306,4 +361,31 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
 
     /// What a view may do with the unit, by the books.
     fn access(unit: &Self::Unit, view: ViewId) -> Access;
+    /// [`Self::on_unit`], where the driver sees broadcast buffers.
+    ///
+    /// # Errors
+    /// As there.
+    fn on_unit_seeing(
+        unit: &mut Self::Unit,
+        _buffers: Buffers,
+        place: Place,
+        now: Time,
+        event: Event<Self::Msg>,
+    ) -> Result<Step<Self::Msg>, Self::Impossible> {
+        Self::on_unit(unit, place, now, event)
+    }
+
+    /// [`Self::on_directory`], where the driver sees broadcast buffers.
+    ///
+    /// # Errors
+    /// As there.
+    fn on_directory_seeing(
+        directory: &mut Self::Directory,
+        _buffers: Buffers,
+        home: NodeId,
+        from: NodeId,
+        msg: Self::Msg,
+    ) -> Result<Step<Self::Msg>, Self::Impossible> {
+        Self::on_directory(directory, home, from, msg)
+    }
 }

@@ -225,6 +225,7 @@ impl<'a, P: Live> Nest<'a, P> {
             Action::FetchSkipped => meter::count(cluster, Counter::FetchesSkipped, 1),
             Action::FlushSkipped => meter::count(cluster, Counter::FlushesSkipped, 1),
             Action::EnteredExclusive => meter::count(cluster, Counter::ExclusiveEntries, 1),
+            Action::Broadcast | Action::DropBuffer => unreachable!("csm-2l has no broadcast buffers"),
         }
     }
 
@@ -271,6 +272,7 @@ impl<'a, P: Live> Nest<'a, P> {
     fn send(&mut self, from: NodeId, to: NodeSet, msg: P::Msg, contents: Contents) {
         let page = match contents {
             Contents::Nothing => None,
+            Contents::Received => unreachable!("csm-2l forwards no page"),
             Contents::Frame => Some(Page::at(self.at(from).frame())),
             Contents::Twin => Some(Page::at(self.at(from).twin())),
             Contents::Diff { refresh } => return self.send_diff(from, to, msg, refresh),

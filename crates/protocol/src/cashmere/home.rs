@@ -93,12 +93,16 @@ impl Directory {
 
     /// The owner answered: all who waited get the page, as sharers beside the old owner.
     fn grant_waiting(&mut self, home: NodeId, owner: NodeId) -> Step {
-        let to = self.waiting;
-        self.phase = Phase::Shared;
+        let to = self.end_exclusive();
         self.sharers = self.sharers.union(to);
-        self.waiting = NodeSet::EMPTY;
         let grants = Action::Send { to, msg: Msg::Grant { exclusive: false, alone: false }, contents: Contents::Frame };
         if owner == home { Step::done(&[grants]) } else { Step::done(&[Action::Install, grants]) }
+    }
+
+    /// The owner is a sharer now; returns who waited for that.
+    pub(super) fn end_exclusive(&mut self) -> NodeSet {
+        self.phase = Phase::Shared;
+        core::mem::replace(&mut self.waiting, NodeSet::EMPTY)
     }
 
     fn flush(&mut self, home: NodeId, from: NodeId) -> Step {

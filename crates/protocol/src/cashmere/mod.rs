@@ -48,6 +48,7 @@
 //!   that hint can only be too pessimistic.
 //! * The home is asked for a sharing set by a message of the node to itself, so that home and others run the same rows.
 
+pub mod broadcast;
 mod home;
 pub mod invariants;
 mod requester;
