@@ -187,7 +187,7 @@ fn failure(error: Error) -> Failure {
 
 const fn code_of(wrong: Wrong) -> Code {
     match wrong {
-        Wrong::NotHeld | Wrong::NotOwner { .. } => Code::NotOwner,
+        Wrong::NotHeld | Wrong::NotHeldHere | Wrong::NotOwner { .. } => Code::NotOwner,
         Wrong::Relock => Code::Relock,
         Wrong::CountMismatch { .. } | Wrong::TooManyArrived { .. } => Code::BarrierCount,
         Wrong::CountZero | Wrong::FlagBusy { .. } | Wrong::WrongKind { .. } => Code::Argument,

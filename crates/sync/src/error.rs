@@ -39,6 +39,8 @@ pub enum Wrong {
         /// Who holds it.
         owner: ProcessorId,
     },
+    /// Unlock of a mutex that is not at this node: nobody here holds it (E020).
+    NotHeldHere,
     /// Lock by the processor that holds the mutex already (E022).
     Relock,
     /// A barrier's count is 0 (E005).
@@ -79,6 +81,11 @@ pub enum Impossible {
         /// For how many the table was made.
         processors: usize,
     },
+    /// A mutex whose ownership migrates is asked for where it is not, or asked for twice.
+    OutOfPlace {
+        /// Which.
+        mutex: u64,
+    },
     /// The processor waits already.
     WaitsAlready {
         /// Who asked to wait.
@@ -96,6 +103,9 @@ impl fmt::Display for Misuse {
             Wrong::NotHeld => write!(f, "unlock of the mutex at {object:#x}, which nobody holds"),
             Wrong::NotOwner { owner } => {
                 write!(f, "unlock of the mutex at {object:#x}, which processor {} holds", owner.0)
+            }
+            Wrong::NotHeldHere => {
+                write!(f, "unlock of the mutex at {object:#x}, which no processor of this node holds")
             }
             Wrong::Relock => write!(f, "lock of the mutex at {object:#x} by the processor that holds it"),
             Wrong::CountZero => write!(f, "arrival at the barrier at {object:#x} with a count of 0"),
@@ -122,6 +132,9 @@ impl fmt::Display for Impossible {
         match self {
             Self::NoSuchProcessor { who, processors } => {
                 write!(f, "processor {} waits at a table made for {processors}", who.0)
+            }
+            Self::OutOfPlace { mutex } => {
+                write!(f, "a message about the mutex at {mutex:#x} came to a node that has no part in it")
             }
             Self::WaitsAlready { who, object } => {
                 write!(f, "processor {} waits a second time, while it waits for the object at {object:#x}", who.0)

@@ -34,7 +34,8 @@
 //! Cashmere builds its locks, barriers and flags from words that the Memory Channel broadcasts in order
 //! [Cashmere05 §2.3.1.1], which costs no remote processor but leaves the order of lock holders to chance and spins.
 //! Ours are queues at a manager, as in its variant without such a network, and as in FLASH's first design
-//! [Heinlein98 §6.1.5], whose drawback stands there too: a hand-off passes by the manager.
+//! [Heinlein98 §6.1.5], whose drawback stands there too: a hand-off passes by the manager. In the other kind of mutex,
+//! [`migratory`], it does not; that one is served by the table of the node that asks, and its manager knows only where it went.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -44,6 +45,7 @@ mod condition;
 mod error;
 mod flag;
 mod hash;
+pub mod migratory;
 mod mutex;
 mod object;
 mod queue;

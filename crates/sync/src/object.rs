@@ -16,6 +16,8 @@ pub enum Kind {
     Barrier = 3,
     /// `fsp_flag_t`
     Flag = 4,
+    /// `fsp_mutex_t` whose ownership migrates: a node's part in it
+    Migratory = 5,
 }
 
 impl Kind {
@@ -23,7 +25,7 @@ impl Kind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Mutex => "mutex",
+            Self::Mutex | Self::Migratory => "mutex",
             Self::Condition => "condition variable",
             Self::Barrier => "barrier",
             Self::Flag => "flag",

@@ -22,6 +22,7 @@ use crate::barrier::{self, Barrier};
 use crate::condition::{self, Condition};
 use crate::flag::{self, Flag};
 use crate::hash::bucket;
+use crate::migratory::{self, Line, Lock, Refused};
 use crate::mutex::{self, Mutex};
 use crate::object::{Event, Grant, Kind, Object, Step};
 use crate::queue::{Queue, Waiter};
@@ -75,7 +76,8 @@ impl Entry {
     }
 
     fn kind(&self) -> Option<Kind> {
-        [Kind::Mutex, Kind::Condition, Kind::Barrier, Kind::Flag].into_iter().find(|kind| *kind as u32 == self.kind)
+        let all = [Kind::Mutex, Kind::Condition, Kind::Barrier, Kind::Flag, Kind::Migratory];
+        all.into_iter().find(|kind| *kind as u32 == self.kind)
     }
 }
 
@@ -119,6 +121,66 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Takes one event for a mutex whose ownership migrates, at the node whose table this is. `out` is called for every
+    /// action, under the table's lock. Returns whether anybody was granted. After an error nothing has changed.
+    ///
+    /// A node's parts in such mutexes are kept apart from the objects it manages: an address has one entry for each.
+    ///
+    /// # Errors
+    /// As [`Table::on`].
+    pub fn on_migratory(
+        &mut self,
+        mutex: u64,
+        at: migratory::Place,
+        event: &migratory::Event,
+        out: &mut dyn FnMut(migratory::Action),
+    ) -> Result<bool, Error> {
+        let found = self.find(mutex, true);
+        let entry = found.map_or(Entry::idle(mutex, Kind::Migratory), |index| self.entries[index]);
+        let row = Lock::from_words(entry.words).on(at, event, entry.queue.first());
+        let (next, step) = row.map_err(|refused| refusal(mutex, event, refused))?;
+        if let Line::Joins(who) = step.line {
+            self.may_wait(who)?;
+        }
+        let words = next.to_words();
+        let index = match found {
+            Some(index) => Some(index),
+            None if words != [0, 0] => Some(self.insert(mutex, Kind::Migratory)?),
+            None => None,
+        };
+        let mut unused = Queue::default();
+        let queue = match index {
+            None => &mut unused,
+            Some(index) => {
+                self.entries[index].words = words;
+                &mut self.entries[index].queue
+            }
+        };
+        let granted = match step.line {
+            Line::Stays => None,
+            Line::Joins(who) => {
+                queue.push(self.waiters, who, index.map_or(0, link_to), 0);
+                None
+            }
+            Line::FirstGoes => queue.pop(self.waiters).map(|who| Grant { who, value: 0 }),
+            Line::Answer(who, value) => Some(Grant { who, value: value.into() }),
+        };
+        if let Some(index) = index.filter(|index| self.entries[*index].is_idle()) {
+            self.remove(index);
+        }
+        granted.into_iter().for_each(|grant| out(migratory::Action::Grant(grant)));
+        for (to, message) in step.send.into_iter().chain(step.ask) {
+            out(migratory::Action::Send { to, message });
+        }
+        Ok(granted.is_some())
+    }
+
+    /// A node's part in a mutex whose ownership migrates.
+    #[must_use]
+    pub fn migratory(&self, mutex: u64) -> Lock {
+        Lock::from_words(self.find(mutex, true).map_or([0, 0], |index| self.entries[index].words))
+    }
+
     /// How many objects are in use.
     #[must_use]
     pub fn in_use(&self) -> u32 {
@@ -143,7 +205,7 @@ impl<'a> Table<'a> {
     fn run<O: Object>(&mut self, event: Event, asked: O::Event, out: &mut dyn FnMut(Grant)) -> Result<(), Error> {
         let address = event.object();
         let misuse = |wrong| Error::Misuse(Misuse { event, wrong });
-        let found = self.find(address);
+        let found = self.find(address, false);
         let entry = found.map_or(Entry::idle(address, O::KIND), |index| self.entries[index]);
         if let Some(there) = entry.kind().filter(|kind| *kind != O::KIND) {
             return Err(misuse(Wrong::WrongKind { there }));
@@ -181,11 +243,12 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn find(&self, address: u64) -> Option<usize> {
+    /// The entry of an object, or of this node's part in a mutex whose ownership migrates.
+    fn find(&self, address: u64, is_migratory: bool) -> Option<usize> {
         let mut link = self.buckets[bucket(address, self.buckets.len())];
         while let Some(index) = link.checked_sub(1) {
             let entry = &self.entries[index as usize];
-            if entry.address == address {
+            if entry.address == address && (entry.kind == Kind::Migratory as u32) == is_migratory {
                 return Some(index as usize);
             }
             link = entry.next;
@@ -229,6 +292,21 @@ impl<'a> Table<'a> {
         self.entries[index] = Entry { next: self.header.free, ..Entry::default() };
         self.header.free = link_to(index);
         self.header.in_use -= 1;
+    }
+}
+
+/// Why a row refused, told as of the object that programs know.
+fn refusal(mutex: u64, event: &migratory::Event, refused: Refused) -> Error {
+    use migratory::Event as Of;
+    let told = match *event {
+        Of::Lock(who) => Event::Lock { mutex, who },
+        Of::TryLock(who) => Event::TryLock { mutex, who },
+        Of::Unlock(who) | Of::HandOver { who, .. } => Event::Unlock { mutex, who },
+        Of::Receive(_) => return Error::Impossible(Impossible::OutOfPlace { mutex }),
+    };
+    match refused {
+        Refused::Wrong(wrong) => Error::Misuse(Misuse { event: told, wrong }),
+        Refused::Impossible => Error::Impossible(Impossible::OutOfPlace { mutex }),
     }
 }
 
