@@ -261,7 +261,7 @@ fn on_unit(
 }
 
 /// The variant's tables, for drivers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Broadcasting {}
 
 impl Protocol for Broadcasting {
