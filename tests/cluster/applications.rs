@@ -20,6 +20,8 @@ const COUNTS: &[&str] = &[
     "write_notices",
     "exclusive_entries",
     "exclusive_breaks",
+    "migrations",
+    "migration_attempts",
     "fetches_skipped",
     "flushes_skipped",
     "invalidations",

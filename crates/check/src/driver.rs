@@ -267,10 +267,13 @@ impl<'a, P: Subject> Run<'a, P> {
             | Action::FetchSkipped
             | Action::FlushSkipped
             | Action::EnteredExclusive
+            | Action::HomeMoved
+            | Action::HomeKept
             | Action::DropTwin
             | Action::FlushDone(_) => true,
             Action::Send { to, msg, contents } => {
-                matches!(contents, Contents::Nothing | Contents::Twin) && !self.is_nested(frame.node, *to, *msg)
+                matches!(contents, Contents::Nothing | Contents::Twin | Contents::Received)
+                    && !self.is_nested(frame.node, *to, *msg)
             }
             Action::Install
             | Action::Merge
@@ -327,7 +330,9 @@ impl<'a, P: Subject> Run<'a, P> {
             | Action::FlushSkipped
             | Action::EnteredExclusive
             | Action::Broadcast
-            | Action::DropBuffer => None,
+            | Action::DropBuffer
+            | Action::HomeMoved
+            | Action::HomeKept => None,
         }
     }
 
@@ -369,6 +374,7 @@ impl<'a, P: Subject> Run<'a, P> {
                 let buffer = &mut self.world.buffers[usize::from(node.0)];
                 *buffer = buffer.filter(|(held, _)| *held != unit);
             }
+            Action::HomeMoved | Action::HomeKept => {}
         }
         Ok(())
     }

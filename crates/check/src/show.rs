@@ -37,7 +37,9 @@ pub(crate) fn action<P: Subject>(action: &Action<P::Msg>) -> String {
         | Action::FlushSkipped
         | Action::EnteredExclusive
         | Action::Broadcast
-        | Action::DropBuffer => format!("{action:?}"),
+        | Action::DropBuffer
+        | Action::HomeMoved
+        | Action::HomeKept => format!("{action:?}"),
     }
 }
 

@@ -97,7 +97,7 @@ pub enum Contents {
         /// Keep the twin, refreshed.
         refresh: bool,
     },
-    /// The page that came with the message which is being answered.
+    /// What came with the message that is being handled, passed on.
     Received,
 }
 
@@ -149,6 +149,10 @@ pub enum Action<M> {
     Broadcast,
     /// The broadcast buffer that holds the unit holds it no more.
     DropBuffer,
+    /// Nothing to do; this node asked for the home and has it. Counted.
+    HomeMoved,
+    /// Nothing to do; this node asked for the home in vain. Counted.
+    HomeKept,
 }
 
 impl<M> Action<M> {
@@ -172,6 +176,8 @@ impl<M> Action<M> {
             Self::EnteredExclusive => Action::EnteredExclusive,
             Self::Broadcast => Action::Broadcast,
             Self::DropBuffer => Action::DropBuffer,
+            Self::HomeMoved => Action::HomeMoved,
+            Self::HomeKept => Action::HomeKept,
         }
     }
 }

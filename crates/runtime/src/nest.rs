@@ -195,7 +195,7 @@ impl<'a, P: Live> Nest<'a, P> {
     fn act(&mut self, node: NodeId, action: Action<P::Msg>, attached: Attached<'_>) {
         let (cluster, unit) = (self.cluster, self.unit);
         match action {
-            Action::Send { to, msg, contents } => self.send(node, to, msg, contents),
+            Action::Send { to, msg, contents } => self.send(node, to, msg, contents, attached),
             Action::Install => {
                 let page = self.page_of(node, attached);
                 frames::install(page, self.at(node).frame());
@@ -226,6 +226,13 @@ impl<'a, P: Live> Nest<'a, P> {
             Action::FlushSkipped => meter::count(cluster, Counter::FlushesSkipped, 1),
             Action::EnteredExclusive => meter::count(cluster, Counter::ExclusiveEntries, 1),
             Action::Broadcast | Action::DropBuffer => unreachable!("csm-2l has no broadcast buffers"),
+            Action::HomeMoved => {
+                meter::count(cluster, Counter::Migrations, 1);
+                meter::count(cluster, Counter::MigrationAttempts, 1);
+            }
+            // Where the question was a look at the home's own state, there was no attempt.
+            Action::HomeKept if cluster.variant.metadata == Way::Direct => {}
+            Action::HomeKept => meter::count(cluster, Counter::MigrationAttempts, 1),
         }
     }
 
@@ -269,13 +276,13 @@ impl<'a, P: Live> Nest<'a, P> {
         }
     }
 
-    fn send(&mut self, from: NodeId, to: NodeSet, msg: P::Msg, contents: Contents) {
+    fn send(&mut self, from: NodeId, to: NodeSet, msg: P::Msg, contents: Contents, received: Attached<'_>) {
         let page = match contents {
             Contents::Nothing => None,
-            Contents::Received => unreachable!("csm-2l forwards no page"),
             Contents::Frame => Some(Page::at(self.at(from).frame())),
             Contents::Twin => Some(Page::at(self.at(from).twin())),
             Contents::Diff { refresh } => return self.send_diff(from, to, msg, refresh),
+            Contents::Received => return to.iter().for_each(|to| self.send_one(from, to, msg, received)),
         };
         for to in to.iter() {
             match page {

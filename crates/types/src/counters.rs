@@ -48,6 +48,10 @@ names! {
         ExclusiveEntries = "exclusive_entries",
         /// Units that left exclusive mode because another node asked.
         ExclusiveBreaks = "exclusive_breaks",
+        /// Homes that moved to this node: see `migration_attempts`.
+        Migrations = "migrations",
+        /// Times this node asked for a unit's home.
+        MigrationAttempts = "migration_attempts",
         /// Fetches that the timestamps showed to be unneeded.
         FetchesSkipped = "fetches_skipped",
         /// Flushes that the timestamps showed to be unneeded.
