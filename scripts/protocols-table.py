@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
-"""Runs every application under every protocol on 4 nodes and prints a table in Markdown, as [Cashmere05 table IV] has one.
+"""Runs every application under every protocol on 4 nodes and prints tables in Markdown, as [Cashmere05 table IV] has one.
 
-Usage: scripts/protocols-table.py [--quick] [--repeat N]
+Usage: scripts/protocols-table.py [--quick] [--repeat N] [--protocols A,B ..] [--applications A,B ..]
 
-Over shm; "-p 2 -n 2" for the one-level protocol beside the two-level one. Every run verifies its result by another method than
-the program's own. Counts are of the run with the median time.
+Four processors: 4 nodes of one process over each transport that the protocol runs on; and 2 nodes of two processes for the
+one-level protocols (which make 4 nodes of them) beside their two-level ones. Every run verifies its result by another method
+than the program's own. Runs of the protocols take turns, so that a busy minute of the machine meets all of them; counts are of
+the run with the median time. The second table is what `--protocol auto` rests on: over the applications, the geometric mean of
+each protocol's time, as a multiple of the best one's.
 """
 
 import argparse
 import importlib.util
+import math
 import os
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+COLUMNS = ["messages", "kB", "page transfers", "diffs", "twins", "write notices", "migrations (attempts)",
+           "broadcast (used)", "faults", "time ms"]
 
 
 def applications_table():
@@ -25,36 +31,103 @@ def applications_table():
 
 
 def protocols():
+    """(name, transports, is one-level) of each protocol, from the command itself."""
     listed = subprocess.run(["build/bin/finespun", "run", "--protocol", "help"], capture_output=True, text=True, check=True)
-    names = [line.split()[0] for line in listed.stdout.splitlines()]
-    # csm-2l is one of the others, the best for the transport.
-    return [name for name in names if name != "csm-2l"]
+    found = []
+    for line in listed.stdout.splitlines():
+        name, *words = line.split()
+        # csm-2l and auto are others of the list, the best for the transport.
+        if name not in ("csm-2l", "auto"):
+            transports = [word.rstrip(",") for word in words[:2] if word.rstrip(",") in ("shm", "tcp")]
+            found.append((name, transports, "every process is a node" in line))
+    return found
+
+
+def two_level(name, names):
+    """The protocol that a one-level one is compared with."""
+    other = name.replace("-1l-", "-")
+    return other if other != name and other in names else "csm-dms"
+
+
+def configurations(only):
+    """(nodes, processes per node, transport, protocol), in the order of the table."""
+    known = [each for each in protocols() if not only or each[0] in only]
+    names = [name for name, _, _ in known]
+    rows = [(4, 1, transport, name)
+            for transport in ("shm", "tcp") for name, transports, one_level in known
+            if transport in transports and (not one_level or not name.startswith("csm-1l"))]
+    beside = []
+    for name, transports, one_level in known:
+        if one_level and "shm" in transports:
+            for other in (two_level(name, names), name):
+                if (2, 2, "shm", other) not in beside:
+                    beside.append((2, 2, "shm", other))
+    return rows + beside
+
+
+def counts(stats):
+    of = lambda name: stats.get(name, 0)
+    return [of("messages"), of("bytes") // 1000, of("page_transfers"), of("diffs"), of("twins"), of("write_notices"),
+            f"{of('migrations')} ({of('migration_attempts')})" if of("migration_attempts") else "-",
+            f"{of('broadcasts')} ({of('broadcast_hits')})" if of("broadcasts") else "-",
+            of("read_faults") + of("write_faults")]
+
+
+def measure_in_turns(table, app, flags, rows, repeat):
+    """The median run of each row; None where one was not verified."""
+    runs = {row: [] for row in rows}
+    for _ in range(repeat):
+        for row in rows:
+            nodes, views, transport, name = row
+            runs[row].append(table.measure(app, flags, (nodes, views, 1, transport, "auto"), 1, name))
+    return {row: None if None in those else sorted(those, key=lambda one: one[0])[len(those) // 2]
+            for row, those in runs.items()}
+
+
+def print_means(times):
+    """Per transport: how many times the best protocol's time each one takes, by the geometric mean over applications."""
+    print("\n| transport | protocol | time, as a multiple of the best's |")
+    print("|---|---|---|")
+    for transport in ("shm", "tcp"):
+        logs = {}
+        for (app, nodes, views, on, name), seconds in times.items():
+            if on == transport and (nodes, views) == (4, 1):
+                logs.setdefault(name, {})[app] = math.log(seconds)
+        means = {name: sum(each.values()) / len(each) for name, each in logs.items()}
+        best = min(means.values(), default=0)
+        for name, mean in sorted(means.items(), key=lambda one: one[1]):
+            print(f"| {transport} | {name} | {math.exp(mean - best):.2f} |")
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--quick", action="store_true", help="tiny sizes")
     arguments.add_argument("--repeat", type=int, default=3, help="runs of each configuration (3)")
+    arguments.add_argument("--protocols", default="", help="only these, with commas")
+    arguments.add_argument("--applications", default="", help="only these, with commas")
     arguments = arguments.parse_args()
     table = applications_table()
     os.chdir(os.path.join(HERE, ".."))
-    failed = 0
-    print("| application | -n -p | protocol | messages | kB | page transfers | diffs | twins | write notices | faults | time ms |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    rows = configurations([name for name in arguments.protocols.split(",") if name])
+    apps = [name for name in arguments.applications.split(",") if name]
+    failed, times = 0, {}
+    print(f"| application | -n -p | transport | protocol | {' | '.join(COLUMNS)} |")
+    print("|" + "---|" * (4 + len(COLUMNS)))
     for app, flags in (table.QUICK if arguments.quick else table.SIZES).items():
-        for nodes, views, names in [(4, 1, protocols()[:-1]), (2, 2, ["csm-dms", "csm-1l-dms"])]:
-            for name in names:
-                measured = table.measure(app, flags, (nodes, views, 1, "shm", "auto"), arguments.repeat, name)
-                head = f"| {app} | {nodes} {views} | {name} |"
-                if measured is None:
-                    failed += 1
-                    print(head + " **not verified** |")
-                    continue
-                seconds, stats = measured
-                faults = stats["read_faults"] + stats["write_faults"]
-                counts = [stats["messages"], stats["bytes"] // 1000, stats["page_transfers"], stats["diffs"], stats["twins"],
-                          stats["write_notices"], faults]
-                print(head + "".join(f" {count} |" for count in counts) + f" {1000 * seconds:.1f} |", flush=True)
+        if apps and app not in apps:
+            continue
+        measured = measure_in_turns(table, app, flags, rows, arguments.repeat)
+        for row, found in measured.items():
+            nodes, views, transport, name = row
+            head = f"| {app} | {nodes} {views} | {transport} | {name} |"
+            if found is None:
+                failed += 1
+                print(head + " **not verified** |")
+                continue
+            seconds, stats = found
+            times[app, nodes, views, transport, name] = seconds
+            print(head + "".join(f" {count} |" for count in counts(stats)) + f" {1000 * seconds:.1f} |", flush=True)
+    print_means(times)
     return 1 if failed else 0
 
 

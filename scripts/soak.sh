@@ -23,6 +23,9 @@ mechanisms=(mprotect)
 offered=$(build/bin/finespun doctor)
 grep -q '^ ok .*faults: userfaultfd' <<<"$offered" && mechanisms+=(uffd)
 
+# name, transports, line
+protocols=$(build/bin/finespun run --protocol help | grep -v '^auto ')
+
 runs=0
 end=$((SECONDS + minutes * 60))
 while [ $SECONDS -lt $end ]; do
@@ -30,12 +33,12 @@ while [ $SECONDS -lt $end ]; do
     pick 1 1 2 3; processes=$picked
     pick 1 1 2; threads=$picked
     pick shm tcp; transport=$picked
-    case $transport in
-        shm) pick csm-2l csm-2l csm-ms csm-s csm-none; protocol=$picked ;;
-        tcp) protocol=csm-2l ;;
-    esac
+    # Every second run under the default.
+    mapfile -t offered_there < <(awk -v on="$transport" '$2 ~ on || $3 == on { print $1 }' <<<"$protocols")
+    pick csm-2l "${offered_there[RANDOM % ${#offered_there[@]}]}"; protocol=$picked
     pick "${mechanisms[@]}"; faults=$picked
     pick tiny tiny tiny tiny 5 9 small; size=$picked
+    grep -q "^$protocol .*every process is a node" <<<"$protocols" && threads=1
     # More processors than this only wait for each other's time slices.
     [ $((nodes * processes * threads)) -le 16 ] || continue
     seed=$((RANDOM * 32768 + RANDOM))

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Done, Job, app, offers_userfaultfd, succeed};
+use crate::support::{Done, Job, app, offers_userfaultfd, protocols, succeed};
 
 /// What `--stats` promises for every run (docs/statistics.md), besides the texts.
 const COUNTS: &[&str] = &[
@@ -45,12 +45,20 @@ struct Shape {
 
 /// One run, verified by the program itself; returns what it has computed.
 fn verified(app_name: &str, shape: Shape, transport: &str, faults: &str, args: &str) -> String {
-    verified_under("csm-2l", app_name, shape, transport, faults, args)
+    run_as("csm-2l", app_name, shape, shape, transport, faults, args)
 }
 
-/// The same under a protocol.
-fn verified_under(protocol: &str, app_name: &str, shape: Shape, transport: &str, faults: &str, args: &str) -> String {
-    let Shape { nodes, processes, threads } = shape;
+/// The same under a protocol, which may make another shape of what is asked for.
+fn run_as(
+    protocol: &str,
+    app_name: &str,
+    asked: Shape,
+    shape: Shape,
+    transport: &str,
+    faults: &str,
+    args: &str,
+) -> String {
+    let Shape { nodes, processes, threads } = asked;
     let shape_flags = format!("-n {nodes} -p {processes} -t {threads}");
     let flags = format!("{shape_flags} --protocol {protocol} --transport {transport} --faults {faults} --quiet");
     let done = Job::new(&flags, &app(app_name), &format!("{args} --verify")).stats().run();
@@ -135,13 +143,26 @@ fn all_shapes(app_name: &str, transport: &str, faults: &str) {
     }
 }
 
-/// Under each variant with less direct access than the last, over the transport that offers all of it.
-fn all_variants(app_name: &str) {
-    let faults = if offers_userfaultfd() { "uffd" } else { "mprotect" };
-    for protocol in ["csm-dms", "csm-ms", "csm-s", "csm-none"] {
-        for (nodes, processes, threads) in [(2, 1, 1), (3, 2, 1), (4, 1, 2)] {
-            let shape = Shape { nodes, processes, threads };
-            verified_under(protocol, app_name, shape, "shm", faults, "--size tiny");
+/// Under every protocol, over every transport it runs on, with every fault mechanism.
+fn every_protocol(app_name: &str) {
+    for protocol in protocols() {
+        assert!(!protocol.transports.is_empty(), "{} runs nowhere", protocol.name);
+        for &transport in &protocol.transports {
+            for (faults, shapes) in [("uffd", [(2, 1, 1), (3, 2, 1)]), ("mprotect", [(3, 1, 1), (4, 1, 2)])] {
+                if faults == "uffd" && !offers_userfaultfd() {
+                    continue;
+                }
+                for (nodes, processes, threads) in shapes {
+                    let threads = if protocol.one_level { 1 } else { threads };
+                    let asked = Shape { nodes, processes, threads };
+                    let runs_as = if protocol.one_level {
+                        Shape { nodes: nodes * processes, processes: 1, threads }
+                    } else {
+                        asked
+                    };
+                    run_as(&protocol.name, app_name, asked, runs_as, transport, faults, "--size tiny");
+                }
+            }
         }
     }
 }
@@ -176,8 +197,8 @@ macro_rules! applications {
                 super::all_shapes(stringify!($app), "tcp", "mprotect");
             }
             #[test]
-            fn is_verified_under_every_variant() {
-                super::all_variants(stringify!($app));
+            fn is_verified_under_every_protocol() {
+                super::every_protocol(stringify!($app));
             }
             #[test]
             fn is_verified_at_the_small_size() {

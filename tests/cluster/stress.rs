@@ -3,7 +3,7 @@
 //! Every other run uses the library and the command that have their assertions in: a protocol that leaves its tables
 //! stops there, before a wrong value shows.
 
-use crate::support::{Done, Job, app, offers_userfaultfd};
+use crate::support::{Done, Job, app, offers_userfaultfd, protocols};
 
 const SHAPES: &[&str] = &["-n 2", "-n 3", "-n 4", "-n 2 -p 2", "-n 3 -t 2", "-n 2 -p 2 -t 2", "-n 6", "-n 1 -p 3"];
 
@@ -47,25 +47,31 @@ fn no_value_is_wrong_over_tcp_with_mprotect() {
     seeds("tcp", "mprotect", 400..416);
 }
 
-/// Direct access and messages mixed are where orders could cross.
+/// Every protocol over every transport it runs on. Direct access and messages mixed are where orders could cross.
 #[test]
-fn no_value_is_wrong_under_the_variants_between() {
-    for seed in 600..616 {
-        let (shape, protocol) = (SHAPES[seed % SHAPES.len()], ["csm-ms", "csm-s"][seed / 8 % 2]);
-        stress(
-            &format!("{shape} --protocol {protocol} --quiet"),
-            &format!("--size tiny --iters 6 --seed {seed}"),
-            seed % 2 == 0,
-        );
+fn no_value_is_wrong_under_any_protocol() {
+    let mechanisms = if offers_userfaultfd() { ["uffd", "mprotect"] } else { ["mprotect"; 2] };
+    for (number, protocol) in protocols().iter().enumerate() {
+        for transport in &protocol.transports {
+            for round in 0..4 {
+                let seed = 600 + 10 * number + round;
+                let shape = SHAPES[(number + 2 * round) % SHAPES.len()];
+                let shape = if protocol.one_level { shape.replace("-t 2", "-t 1") } else { shape.to_owned() };
+                let name = &protocol.name;
+                let flags = format!(
+                    "{shape} --protocol {name} --transport {transport} --faults {} --quiet",
+                    mechanisms[round % 2]
+                );
+                stress(&flags, &format!("--size tiny --iters 6 --seed {seed}"), round < 2);
+            }
+        }
     }
 }
 
 #[test]
-fn no_value_is_wrong_where_every_process_is_a_node() {
-    for seed in 700..704 {
-        let done = stress("-n 2 -p 2 --protocol csm-1l-dms", &format!("--size tiny --iters 6 --seed {seed}"), true);
-        assert!(done.stderr.contains("4 nodes x 1 processor"), "{done}");
-    }
+fn where_every_process_is_a_node_the_summary_says_so() {
+    let done = stress("-n 2 -p 2 --protocol csm-1l-dms", "--size tiny --iters 6 --seed 700", true);
+    assert!(done.stderr.contains("4 nodes x 1 processor"), "{done}");
 }
 
 #[test]

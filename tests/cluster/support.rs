@@ -45,6 +45,32 @@ pub fn app(name: &str) -> PathBuf {
     built(&format!("apps/{name}"))
 }
 
+/// A protocol that a job can run, as the command lists it.
+pub struct Protocol {
+    /// What a user calls it.
+    pub name: String,
+    /// The transports it runs over.
+    pub transports: Vec<&'static str>,
+    /// Every process is a node of its own.
+    pub one_level: bool,
+}
+
+/// All protocols, from the command itself: whoever adds one has it tested.
+pub fn protocols() -> Vec<Protocol> {
+    let listed = succeed(Command::new(built("bin/finespun")).args(["run", "--protocol", "help"]));
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    let parse = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next().expect("a name").to_owned();
+        let rest = words.collect::<Vec<_>>();
+        let transports = ["shm", "tcp"]
+            .into_iter()
+            .filter(|transport| rest.iter().take(2).any(|word| word.trim_end_matches(',') == *transport));
+        Protocol { name, transports: transports.collect(), one_level: line.contains("every process is a node") }
+    };
+    listed.lines().filter(|line| !line.starts_with("auto ")).map(parse).collect()
+}
+
 /// Compiles one of the C programs under `tests/c` against the built library, once for each name.
 pub fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
     let folder = root().join("build/tests");

@@ -21,8 +21,11 @@ use crate::report;
 /// Runs the program to its end and returns the job's exit code.
 pub fn run(options: Run) -> Result<i32, Report> {
     if options.protocol == "help" {
+        let best = [Transport::Shm, Transport::Tcp].map(protocols::best);
+        let line = format!("the one that measured best over the transport: {} over shm, {} over tcp", best[0], best[1]);
+        output::print(&format!("{:<12} {:<9} {line}\n", protocols::AUTO, "shm, tcp"));
         for each in protocols::PROTOCOLS {
-            output::print(&format!("{:<11} {:<9} {}\n", each.name, each.transports(), each.line));
+            output::print(&format!("{:<12} {:<9} {}\n", each.name, each.transports(), each.line));
         }
         return Ok(0);
     }
@@ -69,7 +72,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         faults: options.faults,
         heap_bytes: options.heap.unwrap_or_else(machine::default_heap_bytes),
         memory: Vec::new(),
-        protocol: options.protocol.clone(),
+        protocol: protocol.name.into(),
         layout: finespun_runtime::segment::layout(),
     })
 }

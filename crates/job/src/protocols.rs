@@ -25,6 +25,19 @@ pub struct Named {
 /// Cashmere's two-level protocol, in the best variant for the transport.
 pub const DEFAULT: &str = "csm-2l";
 
+/// The name that stands for the protocol that measured best over the transport.
+pub const AUTO: &str = "auto";
+
+/// What [`AUTO`] stands for: the first of each transport's part of the last table in docs/protocols/comparison.md, which
+/// `make protocols-table` makes anew.
+#[must_use]
+pub const fn best(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Shm => "csm-dms",
+        Transport::Tcp => "csm-none",
+    }
+}
+
 /// All of them.
 pub const PROTOCOLS: &[Named] = &[
     Named {
@@ -86,8 +99,9 @@ pub fn named(name: &str, transport: Transport) -> Result<&'static Named, String>
         let those: Vec<_> = PROTOCOLS.iter().filter(|named| of(named)).map(|named| named.name).collect();
         those.join(", ")
     };
+    let name = if name == AUTO { best(transport) } else { name };
     let Some(found) = PROTOCOLS.iter().find(|named| named.name == name) else {
-        return Err(format!("no protocol \"{name}\"; there is: {}", names(&|_| true)));
+        return Err(format!("no protocol \"{name}\"; there is: {AUTO}, {}", names(&|_| true)));
     };
     if found.over(transport).is_none() {
         let there = names(&|named| named.over(transport).is_some());
@@ -116,6 +130,16 @@ mod tests {
     fn the_default_is_the_best_variant_for_the_transport() {
         let over = |transport| named(super::DEFAULT, transport).unwrap().over(transport);
         assert_eq!([over(Transport::Shm), over(Transport::Tcp)], [Some(Variant::DMS), Some(Variant::NONE)]);
+    }
+
+    #[test]
+    fn auto_is_what_the_table_in_the_documents_has_first() {
+        let table = include_str!("../../../docs/protocols/comparison.md");
+        for (transport, name) in [(Transport::Shm, "shm"), (Transport::Tcp, "tcp")] {
+            let row = format!("| {name} | {} | 1.00 |", super::best(transport));
+            assert!(table.contains(&row), "docs/protocols/comparison.md has no row {row}");
+            assert_eq!(named("auto", transport).unwrap().name, super::best(transport));
+        }
     }
 
     #[test]
