@@ -51,6 +51,7 @@
 pub mod broadcast;
 mod home;
 pub mod invariants;
+pub mod migration;
 mod requester;
 pub mod sync;
 pub mod variants;

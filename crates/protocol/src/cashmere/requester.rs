@@ -166,8 +166,13 @@ impl Unit {
         self.mode = Mode::NoCopy;
     }
 
+    /// The home has moved.
+    pub(super) fn move_home(&mut self, home: NodeId) {
+        self.home_plus_one = home.0 + 1;
+    }
+
     /// The home, in modes that have one.
-    fn known_home(&self) -> NodeId {
+    pub(super) fn known_home(&self) -> NodeId {
         self.home().expect("every mode but Untouched and AskingHome follows set_home")
     }
 
@@ -183,7 +188,7 @@ impl Unit {
     /// Can this view's access be served from the copy as it is? A copy fetched for this very fault is new enough for it,
     /// whatever notices came since: they are on the view's list, for its next acquire. Unless that was already: another
     /// thread of the view may have acquired while this one waited, and must not find the old copy mapped.
-    fn serves(&self, place: Place, view: ViewId) -> bool {
+    pub(super) fn serves(&self, place: Place, view: ViewId) -> bool {
         self.is_current(place.me) || self.fetched_for.contains(view) || self.mapped.contains(view)
     }
 
@@ -267,7 +272,7 @@ impl Unit {
         step
     }
 
-    fn upgraded(&mut self, now: Time, granted: bool) -> Step {
+    pub(super) fn upgraded(&mut self, now: Time, granted: bool) -> Step {
         self.mode = Mode::Shared;
         self.alone = false;
         let mut step = Step::done(&[]);
