@@ -194,6 +194,7 @@ impl<'a, P: Subject> Run<'a, P> {
                 self.begin(task, to, unit, from, payload, event, &step);
             }
             Role::Home => {
+                let at = self.copy_at(to, unit);
                 let directory = &mut self.world.directories[at];
                 let before = *directory;
                 let answer = match self.rules.bug {

@@ -150,13 +150,13 @@ fn replay<P: Subject>(
 /// The sentence that does not.
 pub fn look<P: Subject>(run: &Run<'_, P>) -> Result<(), Broken> {
     let shape = run.rules.program.shape;
-    let mut units = [P::Unit::default(); 16];
+    let (mut units, mut directories) = ([P::Unit::default(); 16], [P::Directory::default(); 16]);
     for unit in 0..shape.units {
-        for (node, place) in units[..shape.nodes].iter_mut().enumerate() {
-            *place = run.world.copies[node * shape.units + unit].unit;
+        for node in 0..shape.nodes {
+            units[node] = run.world.copies[node * shape.units + unit].unit;
+            directories[node] = run.world.directories[node * shape.units + unit];
         }
-        let (directory, in_flight) = (&run.world.directories[unit], run.in_flight(unit as u8));
-        P::check(&units[..shape.nodes], directory, in_flight)
+        P::check_all(&units[..shape.nodes], &directories[..shape.nodes], run.in_flight(unit as u8))
             .map_err(|sentence| Broken::new(sentence, format!("u{unit}")))?;
         for node in 0..shape.nodes {
             agree(run, node, unit)?;
@@ -210,7 +210,9 @@ pub fn ended<P: Subject>(run: &Run<'_, P>) -> Result<(), Broken> {
         let units: Vec<P::Unit> = (0..shape.nodes).map(|node| at(node).unit).collect();
         let is_dirty = |state: &P::Unit| (0..shape.views).any(|view| P::is_dirty(state, ViewId(view as u8)));
         let dirty = units.iter().any(is_dirty);
-        let master = P::master(&units, &run.world.directories[unit]);
+        let directories: Vec<P::Directory> =
+            (0..shape.nodes).map(|node| run.world.directories[node * shape.units + unit]).collect();
+        let master = P::master_of_all(&units, &directories);
         let Some(master) = master.filter(|_| !dirty && !run.rules.program.racy) else { continue };
         let (has, latest) = (at(usize::from(master.0)).frame, run.world.latest[unit]);
         if has != latest {

@@ -53,6 +53,24 @@ pub trait Subject: Protocol {
 
     /// The node whose frame has every store when all have released.
     fn master(copies: &[Self::Unit], directory: &Self::Directory) -> Option<NodeId>;
+
+    /// [`Self::check`] with the directory entries of all nodes; unless homes move, only the home's is not empty.
+    ///
+    /// # Errors
+    /// As there.
+    fn check_all(copies: &[Self::Unit], directories: &[Self::Directory], in_flight: bool) -> Result<(), &'static str> {
+        Self::check(copies, &only_one(directories), in_flight)
+    }
+
+    /// [`Self::master`], likewise.
+    fn master_of_all(copies: &[Self::Unit], directories: &[Self::Directory]) -> Option<NodeId> {
+        Self::master(copies, &only_one(directories))
+    }
+}
+
+/// The entry that is not empty, if one is.
+fn only_one<D: std::marker::Copy + Default + Eq>(directories: &[D]) -> D {
+    directories.iter().copied().find(|entry| *entry != D::default()).unwrap_or_default()
 }
 
 /// A wrong thing that a driver of any protocol could do.

@@ -150,7 +150,7 @@ pub struct Processor {
 pub struct World<P: Subject> {
     /// By node and unit.
     pub copies: Vec<Copy<P::Unit>>,
-    /// By unit, at the home.
+    /// By node and unit: empty but at the home, and at former homes.
     pub directories: Vec<P::Directory>,
     /// By unit, at the manager.
     pub homes: Vec<P::Manager>,
@@ -194,7 +194,7 @@ impl<P: Subject> World<P> {
         let processors = program.shape.processors();
         Self {
             copies: vec![Copy::default(); nodes * units],
-            directories: vec![P::Directory::default(); units],
+            directories: vec![P::Directory::default(); nodes * units],
             homes: vec![P::Manager::default(); units],
             views: vec![view; nodes * views],
             buffers: vec![None; nodes],
