@@ -9,7 +9,7 @@ use std::thread;
 use finespun_errors::{Code, Place, Report};
 use finespun_job::{Faults, Job, Transport, protocols};
 use finespun_launch::{Outcome, Plan, program};
-use finespun_report::{OfNode, PhaseTime, Run as RunOf, RunStats, summary};
+use finespun_report::{Counts, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::Told;
 use finespun_sys::machine;
 use finespun_types::NODES_MAX;
@@ -130,6 +130,7 @@ fn phases(job: &Job, outcome: &Outcome) -> Vec<PhaseTime> {
             name: phase.name.clone(),
             phase_ns: phase.nanos,
             count: phase.count,
+            counts: Counts::of(&phase.counters),
         });
         phases.collect::<Vec<_>>()
     };

@@ -163,6 +163,9 @@ pub struct PhaseTime {
     pub phase_ns: u64,
     /// How often it was begun.
     pub count: u64,
+    /// What the processor counted from begin to end.
+    #[serde(flatten)]
+    pub counts: Counts,
 }
 
 /// Everything that `--stats` writes.

@@ -1,9 +1,12 @@
-//! Phases that the program marks, timed per processor.
+//! Phases that the program marks, timed and counted per processor.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_sys::clock::ticks;
+use finespun_types::Counter;
+
+use crate::sys::slot::Slot;
 
 /// Different phases that a processor can have.
 pub const PHASES_MAX: usize = 16;
@@ -20,11 +23,19 @@ pub struct Phase {
     pub ticks: AtomicU64,
     /// How often it was begun.
     pub count: AtomicU64,
+    counts: [AtomicU64; Counter::COUNT],
+}
+
+/// Where a phase began.
+struct Begun {
+    phase: usize,
+    ticks: u64,
+    counts: [u64; Counter::COUNT],
 }
 
 thread_local! {
-    /// The open phases: number and start.
-    static OPEN: RefCell<Vec<(usize, u64)>> = const { RefCell::new(Vec::new()) };
+    /// The open phases.
+    static OPEN: RefCell<Vec<Begun>> = const { RefCell::new(Vec::new()) };
     static TOO_DEEP: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -34,6 +45,11 @@ impl Phase {
         let bytes: Vec<u8> = self.name.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         let (len, text) = bytes.split_first()?;
         (*len > 0).then(|| String::from_utf8_lossy(&text[..usize::from(*len).min(text.len())]).into_owned())
+    }
+
+    /// What the processor counted from its begins to its ends.
+    pub fn counts(&self) -> [u64; Counter::COUNT] {
+        std::array::from_fn(|counter| self.counts[counter].load(Ordering::Relaxed))
     }
 
     fn set_name(&self, words: [u64; NAME_WORDS]) {
@@ -58,28 +74,31 @@ fn name_words(name: &str) -> [u64; NAME_WORDS] {
     std::array::from_fn(|index| u64::from_le_bytes(words[index]))
 }
 
-/// Opens a phase. More names than there is room for, and more nesting, are not recorded.
-pub fn begin(phases: &[Phase; PHASES_MAX], name: &str) {
+/// Opens a phase of the slot's processor. More names than there is room for, and more nesting, are not recorded.
+pub fn begin(slot: &Slot, name: &str) {
     let words = name_words(name);
     let unused = [0; NAME_WORDS];
-    let found = phases.iter().position(|phase| phase.has_name(words) || phase.has_name(unused));
+    let found = slot.phases.iter().position(|phase| phase.has_name(words) || phase.has_name(unused));
     OPEN.with_borrow_mut(|open| match found {
-        Some(number) if open.len() < DEPTH_MAX && !name.is_empty() => {
-            phases[number].set_name(words);
-            open.push((number, ticks()));
+        Some(phase) if open.len() < DEPTH_MAX && !name.is_empty() => {
+            slot.phases[phase].set_name(words);
+            open.push(Begun { phase, ticks: ticks(), counts: slot.counts() });
         }
         Some(_) | None => TOO_DEEP.set(TOO_DEEP.get() + 1),
     });
 }
 
 /// Closes the last phase opened.
-pub fn end(phases: &[Phase; PHASES_MAX]) {
+pub fn end(slot: &Slot) {
     if TOO_DEEP.get() > 0 {
         TOO_DEEP.set(TOO_DEEP.get() - 1);
         return;
     }
-    if let Some((number, began)) = OPEN.with_borrow_mut(Vec::pop) {
-        phases[number].ticks.fetch_add(ticks().wrapping_sub(began), Ordering::Relaxed);
-        phases[number].count.fetch_add(1, Ordering::Relaxed);
+    let Some(begun) = OPEN.with_borrow_mut(Vec::pop) else { return };
+    let phase = &slot.phases[begun.phase];
+    phase.ticks.fetch_add(ticks().wrapping_sub(begun.ticks), Ordering::Relaxed);
+    phase.count.fetch_add(1, Ordering::Relaxed);
+    for ((sum, now), before) in phase.counts.iter().zip(slot.counts()).zip(begun.counts) {
+        sum.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 }

@@ -34,6 +34,8 @@ pub struct PhaseTold {
     pub nanos: u64,
     /// How often it was begun.
     pub count: u64,
+    /// What the processor counted meanwhile; no times.
+    pub counters: Counters,
 }
 
 /// The layout of a node's memory and of the messages, as one number: the sizes of what stands there, and the version.
@@ -77,7 +79,8 @@ pub fn read(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, job: &Job) -> io::R
             let Some(name) = phase.name() else { break };
             let ticks = u128::from(phase.ticks.load(Ordering::Relaxed));
             let nanos = (ticks * 1_000_000 / u128::from(ticks_per_ms.max(1))) as u64;
-            phases.push(PhaseTold { processor, name, nanos, count: phase.count.load(Ordering::Relaxed) });
+            let counters = Counters { counts: phase.counts(), ..Counters::ZERO };
+            phases.push(PhaseTold { processor, name, nanos, count: phase.count.load(Ordering::Relaxed), counters });
         }
     }
     Ok(Told {

@@ -168,7 +168,7 @@ pub fn note_own_thread() {
 /// [`Code::NotStarted`].
 pub fn begin_phase(name: &str) -> Result<()> {
     let cluster = runtime()?.cluster;
-    phases::begin(&meter::slot(cluster).phases, name);
+    phases::begin(meter::slot(cluster), name);
     Ok(())
 }
 
@@ -178,6 +178,6 @@ pub fn begin_phase(name: &str) -> Result<()> {
 /// [`Code::NotStarted`].
 pub fn end_phase() -> Result<()> {
     let cluster = runtime()?.cluster;
-    phases::end(&meter::slot(cluster).phases);
+    phases::end(meter::slot(cluster));
     Ok(())
 }

@@ -55,13 +55,15 @@ impl Slot {
         self.ticks[bucket as usize].fetch_add(ticks, Ordering::Relaxed);
     }
 
+    /// The counts so far.
+    pub fn counts(&self) -> [u64; Counter::COUNT] {
+        std::array::from_fn(|counter| self.counts[counter].load(Ordering::Relaxed))
+    }
+
     /// Everything so far, in nanoseconds; a slot that still runs is read as of `now_ticks`.
     pub fn read(&self, now_ticks: u64, ticks_per_ms: u64) -> Counters {
         let nanos = |ticks: u64| (u128::from(ticks) * 1_000_000 / u128::from(ticks_per_ms.max(1))) as u64;
-        let mut counters = Counters::ZERO;
-        for (to, from) in counters.counts.iter_mut().zip(&self.counts) {
-            *to = from.load(Ordering::Relaxed);
-        }
+        let mut counters = Counters { counts: self.counts(), ..Counters::ZERO };
         for (to, from) in counters.nanos.iter_mut().zip(&self.ticks) {
             *to = nanos(from.load(Ordering::Relaxed));
         }
