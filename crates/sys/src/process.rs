@@ -23,6 +23,30 @@ pub fn cpus() -> io::Result<usize> {
     Ok(usize::try_from(count).unwrap_or(1).max(1))
 }
 
+/// Puts this process, and whatever it starts, on one of the processors it may run on: the `number`th of them, counted around.
+///
+/// # Errors
+/// The kernel's.
+pub fn stay_on_one_cpu(number: usize) -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: `set` is as large as the kernel is told; zeros and what the kernel wrote are both valid sets.
+    let allowed = unsafe {
+        check(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()))?;
+        set.assume_init()
+    };
+    let most = libc::CPU_SETSIZE as usize;
+    // SAFETY: each index is below CPU_SETSIZE.
+    let cpus: Vec<usize> = (0..most).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &allowed) }).collect();
+    let Some(&cpu) = cpus.get(number % cpus.len().max(1)) else { return Ok(()) };
+    // SAFETY: an all-zero set is valid, `cpu` is below CPU_SETSIZE, and the set is as large as the kernel is told.
+    unsafe {
+        let mut one: libc::cpu_set_t = MaybeUninit::zeroed().assume_init();
+        libc::CPU_SET(cpu, &mut one);
+        check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one))?;
+    }
+    Ok(())
+}
+
 /// Blocks all signals of this thread until dropped; then the mask is as before.
 ///
 /// The thread must not touch a view meanwhile: a fault whose signal is blocked kills the process. May be used in the

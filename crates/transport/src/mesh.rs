@@ -2,7 +2,7 @@
 
 use crate::queue::{In, Out};
 use crate::shared::{self, Shared};
-use crate::wait::watch_for_room;
+use crate::wait::{forget_room, watch_for_room};
 use crate::{AttachError, LossCause, MESSAGE_BYTES_MAX, Messages, SendError, Traffic, Wait};
 use finespun_types::{NODES_MAX, NodeId, NodeSet, Set};
 use rustix::io::Errno;
@@ -277,6 +277,29 @@ impl Mesh {
     #[must_use]
     pub fn traffic_total(&self) -> Traffic {
         self.peers().iter().fold(Traffic::default(), |sum, peer| sum.plus(self.traffic(peer)))
+    }
+
+    /// The connections, for who wants to hear of input in another way than by [`Mesh::wait`].
+    pub fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().flatten().map(AsFd::as_fd)
+    }
+
+    /// Is there something to be received that nobody has yet?
+    #[must_use]
+    pub fn has_input(&self) -> bool {
+        !self.readable(self.peers_alive()).is_empty()
+    }
+
+    /// Readable when a connection that was full has room again: then [`Mesh::take_room`].
+    #[must_use]
+    pub fn room(&self) -> BorrowedFd<'_> {
+        self.room.as_fd()
+    }
+
+    /// Uses the room that there is.
+    pub fn take_room(&self) {
+        forget_room(&self.room);
+        self.flush();
     }
 
     pub(crate) fn pending_peers(&self) -> NodeSet {

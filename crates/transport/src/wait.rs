@@ -131,7 +131,7 @@ pub(crate) fn watch_for_room(sockets: &[Option<OwnedFd>]) -> Result<OwnedFd, Err
 }
 
 /// Takes note that there is room: the descriptor stays quiet until a socket has been full again.
-fn forget_room(room: &OwnedFd) {
+pub(crate) fn forget_room(room: &OwnedFd) {
     let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     while epoll::wait(room, &mut events, Some(&now)).is_ok_and(|count| count == events.len()) {}
