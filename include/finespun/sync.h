@@ -22,9 +22,10 @@ typedef struct fsp_flag { uint64_t reserved; } fsp_flag_t;
 #define FSP_FLAG_INIT { 0 }
 
 /* Locking acquires: what the last unlocker wrote before unlocking is seen.  Unlocking releases.  First come, first
- * served.  Not recursive (E022).  Unlock only in the processor that locked (E020). */
+ * served (with --locks migratory the holder's node first, within bounds).  Not recursive (E022).  Unlock only in the
+ * processor that locked (E020). */
 fsp_status fsp_mutex_lock(fsp_mutex_t *mutex);
-fsp_status fsp_mutex_trylock(fsp_mutex_t *mutex); /* FSP_BUSY if held */
+fsp_status fsp_mutex_trylock(fsp_mutex_t *mutex); /* FSP_BUSY if held; --locks migratory: or on its way */
 fsp_status fsp_mutex_unlock(fsp_mutex_t *mutex);
 
 /* Waits with the mutex given up, and locks it again before returning.  A signal after the wait began is not lost.

@@ -10,6 +10,7 @@ mod options;
 mod output;
 mod report;
 mod run;
+mod switches;
 
 use std::env;
 use std::process::ExitCode;

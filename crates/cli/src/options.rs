@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use finespun_job::{Faults, Transport};
 use finespun_types::{NODES_MAX, VIEWS_MAX};
 
+use crate::switches::Chosen;
+
 /// The most threads of a process.
 pub const THREADS_MAX: u32 = 64;
 /// The most processors of a job.
@@ -78,6 +80,9 @@ pub struct Run {
     /// The limit of the shared heap, like 512M or 8G [default: available memory, at most 64G]
     #[arg(long, value_name = "SIZE", env = "FINESPUN_HEAP", value_parser = parse_heap)]
     pub heap: Option<u64>,
+    /// What of the runtime can be chosen beside the protocol.
+    #[command(flatten)]
+    pub chosen: Chosen,
     /// Write every counter and the breakdown to this file, as JSON
     #[arg(long, value_name = "FILE", env = "FINESPUN_STATS")]
     pub stats: Option<PathBuf>,

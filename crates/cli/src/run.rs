@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use finespun_errors::{Code, Place, Report};
+use finespun_job::switches::{Strings, Switches};
 use finespun_job::{Faults, Job, Transport, protocols};
 use finespun_launch::{Outcome, Plan, program};
 use finespun_report::{Counts, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
@@ -63,7 +64,15 @@ fn job(options: &Run) -> Result<Job, Report> {
         return Err(usage(what));
     }
     let protocol = protocols::named(&options.protocol, options.transport).map_err(usage)?;
-    let (nodes, views) = if protocol.one_level { one_level(options)? } else { (nodes, views) };
+    let sends_messages = protocol.over(options.transport).is_some_and(|variant| variant.sends_messages());
+    let which = format!("{} over {}", protocol.name, transport_name(options.transport));
+    options.chosen.check(sends_messages, &which).map_err(usage)?;
+    let (nodes, views, threads) = match (protocol.one_level, options.chosen.strings) {
+        (true, _) => one_level(options, protocol.name)?,
+        (false, Some(strings)) if strings.is_one_level() => one_level(options, "--strings S")?,
+        (false, Some(strings)) => threads_for_processes(options, strings)?,
+        (false, None) => (nodes, views, threads),
+    };
     Ok(Job {
         nodes,
         views,
@@ -74,12 +83,13 @@ fn job(options: &Run) -> Result<Job, Report> {
         memory: Vec::new(),
         protocol: protocol.name.into(),
         layout: finespun_runtime::segment::layout(),
+        switches: options.chosen.over(Switches::DEFAULT),
     })
 }
 
 /// Nodes and processes per node where every processor is a node [Cashmere05 §3.3].
-fn one_level(options: &Run) -> Result<(u32, u32), Report> {
-    let (nodes, name) = (options.nodes * options.processes, &options.protocol);
+fn one_level(options: &Run, name: &str) -> Result<(u32, u32, u32), Report> {
+    let nodes = options.nodes * options.processes;
     if options.threads > 1 {
         return Err(usage(format!("{name} makes a node of every processor, and threads share one: expected -t 1")));
     }
@@ -89,7 +99,23 @@ fn one_level(options: &Run) -> Result<(u32, u32), Report> {
             options.nodes, options.processes
         )));
     }
-    Ok((nodes, 1))
+    Ok((nodes, 1, 1))
+}
+
+/// Nodes, processes and threads where the processors of a node are threads of one process [Strings §2.1].
+fn threads_for_processes(options: &Run, strings: Strings) -> Result<(u32, u32, u32), Report> {
+    if options.threads > 1 {
+        let name = strings.name();
+        return Err(usage(format!("--strings {name} makes P threads of -p P: expected -t 1")));
+    }
+    Ok((options.nodes, 1, options.processes))
+}
+
+const fn transport_name(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Shm => "shm",
+        Transport::Tcp => "tcp",
+    }
 }
 
 fn usage(what: String) -> Report {
@@ -106,10 +132,8 @@ fn describe(job: &Job, command: &[OsString], outcome: &Outcome) -> RunOf {
         processors: job.processors(),
         cores: thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
         protocol: job.protocol.clone(),
-        transport: match job.transport {
-            Transport::Shm => "shm".into(),
-            Transport::Tcp => "tcp".into(),
-        },
+        transport: transport_name(job.transport).into(),
+        switches: job.switches.named().map(|(flag, value)| (flag.into(), value.into())).into(),
         faults: match outcome.faults {
             None | Some(Faults::Auto) => "none".into(),
             Some(Faults::Uffd) => "uffd".into(),

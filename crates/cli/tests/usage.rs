@@ -107,6 +107,39 @@ fn every_error_is_explained() {
 }
 
 #[test]
+fn a_choice_that_means_nothing_is_refused() {
+    let world = World::new();
+    for (flags, says) in [
+        (["--receive", "signal", "--transport", "shm"].as_slice(), "--receive signal is about how messages are served"),
+        (&["--server", "iterative"], "csm-2l over shm sends none"),
+        (&["--strings", "P", "--transport", "shm"], "expected --transport tcp"),
+        (&["--strings", "P", "--transport", "tcp", "-t", "2"], "--strings P makes P threads of -p P"),
+        (&["--strings", "S", "--transport", "tcp", "-t", "2"], "expected -t 1"),
+        (&["--strings", "X", "--transport", "tcp"], "invalid value 'X'"),
+        (&["--locks", "spin"], "invalid value 'spin'"),
+        (&["--cores", "two"], "invalid value 'two'"),
+    ] {
+        let (code, line) = refused(&world, &[&["run"], flags, &["/bin/true"]].concat());
+        assert!(code == Some(2) && line.contains("E001") && line.contains(says), "{flags:?}: {line}");
+    }
+}
+
+#[test]
+fn a_preset_is_in_the_description_of_the_job_and_a_flag_wins_over_it() {
+    let world = World::new();
+    let script = "started; cat /proc/$$/fd/$FINESPUN_JOB; finalized";
+    let of = |flags: &[&str]| {
+        world.start(&[&["-q", "-n", "1", "-p", "2", "--transport", "tcp"], flags].concat(), script, &[]).wait()
+    };
+    let single = of(&["--strings", "S"]).stdout;
+    assert!(single.contains("\"nodes\":2,\"views\":1,\"threads\":1"), "{single}");
+    assert!(single.contains("\"server\":\"iterative\",\"receive\":\"signal\""), "{single}");
+    let threads = of(&["--strings", "B", "--barrier", "flat"]).stdout;
+    assert!(threads.contains("\"nodes\":1,\"views\":1,\"threads\":2"), "{threads}");
+    assert!(threads.contains("\"locks\":\"migratory\",\"barrier\":\"flat\",\"server\":\"concurrent\""), "{threads}");
+}
+
+#[test]
 fn help_version_and_the_list_of_protocols_go_to_stdout() {
     let world = World::new();
     assert_eq!(world.finespun(&["--version"]).stdout, format!("finespun {}\n", env!("CARGO_PKG_VERSION")));

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod protocols;
+pub mod switches;
 
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::Variant;
@@ -86,6 +87,8 @@ pub struct Job {
     pub protocol: String,
     /// What the launcher's runtime lays out in memory and sends, as one number: a process built with another is refused.
     pub layout: u64,
+    /// What of the runtime was chosen beside the protocol.
+    pub switches: switches::Switches,
 }
 
 impl Job {

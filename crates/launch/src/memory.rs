@@ -109,6 +109,7 @@ mod tests {
             memory: Vec::new(),
             protocol: "csm-2l".into(),
             layout: 0,
+            switches: finespun_job::switches::Switches::DEFAULT,
         };
         let memory = Memory::create(&job, 0).expect("memory");
         assert_eq!(read(&memory, &job).expect("counters").processors, [Counters::ZERO; 6]);

@@ -13,6 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{self, Stdio};
 
 use finespun_errors::{Code, Place, Report as Message};
+use finespun_job::switches::Cores;
 use finespun_job::{ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -102,6 +103,9 @@ impl Node {
         sys::close_on_exec(control)?;
         let job: Job = serde_json::from_slice(&memory::contents(sys::duplicate(job_fd)?.as_fd())?)?;
         let number = u32::try_from(number).ok().filter(|&number| number < job.nodes).ok_or(Errno::EINVAL)?;
+        if job.switches.cores == Cores::One {
+            finespun_sys::process::stay_on_one_cpu(number as usize)?;
+        }
         let launcher = Lines::from_fd(sys::duplicate(control)?);
         let (sockets, views) = (Vec::new(), Vec::new());
         Ok(Self { job, job_fd, number, program, signals, launcher, sockets, service: None, views })

@@ -106,6 +106,9 @@ pub struct Run {
     pub protocol: String,
     /// `shm` or `tcp`.
     pub transport: String,
+    /// What of the runtime was chosen beside the protocol, by the names of the flags.
+    #[serde(default)]
+    pub switches: BTreeMap<String, String>,
     /// The fault mechanism that was used: `uffd` or `mprotect`; `none` if the program never started.
     pub faults: String,
     /// The limit of the shared heap.
@@ -244,6 +247,7 @@ pub mod tests {
             cores: 64,
             protocol: "csm-2l".into(),
             transport: "shm".into(),
+            switches: [("locks".into(), "queue".into())].into(),
             faults: "uffd".into(),
             heap_bytes: 1 << 30,
             seconds: 1.25,
@@ -272,6 +276,7 @@ pub mod tests {
             "cores",
             "protocol",
             "transport",
+            "switches",
             "faults",
             "heap_bytes",
             "seconds",

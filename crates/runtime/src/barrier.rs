@@ -2,7 +2,11 @@
 //! [Cashmere05 §2.3.1.1, Strings §2.6]; and the barriers of processes at collective allocations and at the end.
 //!
 //! The last processor of a node to arrive stands for the node at the barrier's manager; the others wait for the
-//! round to change in their own node's memory.
+//! round to change in their own node's memory. With `--barrier flat` each arrives at the manager by itself.
+//!
+//! A barrier with a count of the program's own (`fsp_barrier_wait`) is always flat: nobody knows how many of a node will come,
+//! not even where the count is the number of all processors, for threads that the program made itself may be among those
+//! who come; who collected would wait for a processor that never arrives.
 //!
 //! The end of an SPMD program is an arrival at the barrier of all too, but with another count: a processor that ends while
 //! others wait there, or the other way round, is a disagreement that the manager sees at once (E041). Inside a node, where
@@ -11,6 +15,7 @@
 use std::sync::atomic::Ordering;
 
 use finespun_errors::Code;
+use finespun_job::switches::Barrier;
 use finespun_sync::Event;
 use finespun_types::{NodeId, ViewId};
 
@@ -25,6 +30,10 @@ const TOGETHER: u64 = 16;
 
 /// Arrives for `weight` processors of one process and waits, without release and acquire.
 pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
+    if cluster.job.switches.barrier == Barrier::Flat {
+        let count = cluster.shape.processors() as u32;
+        return arrive_at_all(cluster, slot, count, weight, others_ended);
+    }
     let node = cluster.mine().node();
     let round = node.barrier_round.load(Ordering::Acquire);
     let each = cluster.shape.processors_per_node() as u32;

@@ -16,6 +16,7 @@ mod cluster;
 mod consistency;
 mod faults;
 mod live;
+mod locks;
 mod memory;
 mod meter;
 mod misuse;

@@ -7,14 +7,14 @@ use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::Code;
-use finespun_sync::{Error, Event, Wrong};
-use finespun_types::ProcessorId;
+use finespun_sync::{Error, Event, Grant, Wrong};
+use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::sys::slot::Slot;
-use crate::wait;
 use crate::wire::{self, Mailbox, Reply, Request};
+use crate::{locks, meter, wait};
 
 /// Bytes of an error's text that fit in a slot.
 const TEXT_BYTES: usize = 256;
@@ -58,12 +58,7 @@ pub fn await_answer(cluster: &Cluster, slot: &Slot) -> Result<(u64, u64), Failur
 }
 
 /// Sends a request to the processor's manager and waits for the answer.
-pub fn ask(
-    cluster: &Cluster,
-    slot: &Slot,
-    to: finespun_types::NodeId,
-    request: Request,
-) -> Result<(u64, u64), Failure> {
+pub fn ask(cluster: &Cluster, slot: &Slot, to: NodeId, request: Request) -> Result<(u64, u64), Failure> {
     let mesh = cluster.mesh();
     expect_answer(slot);
     wire::send_request(cluster, mesh, to, request);
@@ -113,6 +108,9 @@ pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8
 pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, Failure> {
     let (manager, stripe) = cluster.manager_of(event.object());
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
+    if manager != cluster.me {
+        meter::count(cluster, Counter::SyncMessages, 1);
+    }
     if !cluster.runs_tables_of(manager) {
         return Ok(ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
@@ -129,12 +127,15 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
     let (manager, stripe) = cluster.manager_of(event.object());
     match run_table(cluster, manager, stripe, event) {
         Ok(()) if is_granted(event) => {}
-        Ok(()) => answer(cluster, who, Ok((0, 0))),
+        Ok(()) => {
+            meter::count(cluster, Counter::SyncMessages, 1);
+            answer(cluster, who, Ok((0, 0)));
+        }
         Err(failure) => answer(cluster, who, Err(failure)),
     }
 }
 
-fn run_table(cluster: &Cluster, manager: finespun_types::NodeId, stripe: usize, event: Event) -> Result<(), Failure> {
+fn run_table(cluster: &Cluster, manager: NodeId, stripe: usize, event: Event) -> Result<(), Failure> {
     let mailbox = match event {
         Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
         Event::Lock { .. }
@@ -146,10 +147,20 @@ fn run_table(cluster: &Cluster, manager: finespun_types::NodeId, stripe: usize, 
             Mailbox::Answer
         }
     };
-    let granted = &mut |grant: finespun_sync::Grant| {
-        deliver(cluster, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
-    };
+    let granted = &mut |grant: Grant| deliver_grant(cluster, manager, grant, mailbox);
     cluster.at(manager).with_table(stripe, |table| table.on(event, granted)).map_err(failure)
+}
+
+/// Tells a processor that the table of `at` has granted it something.
+pub fn grant_from(cluster: &Cluster, at: NodeId, grant: Grant) {
+    deliver_grant(cluster, at, grant, Mailbox::Answer);
+}
+
+fn deliver_grant(cluster: &Cluster, at: NodeId, grant: Grant, mailbox: Mailbox) {
+    if cluster.slot_of(grant.who).0 != at {
+        meter::count(cluster, Counter::SyncMessages, 1);
+    }
+    deliver(cluster, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
 }
 
 /// Waits for the condition `condition` with `mutex` given up, without the release and the lock around it.
@@ -157,7 +168,11 @@ pub fn wait_condition(cluster: &Cluster, slot_index: usize, condition: u64, mute
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
     slot.signalled.store(0, Ordering::Relaxed);
     call(cluster, slot_index, Event::Enqueue { condition, who })?;
-    call(cluster, slot_index, Event::Unlock { mutex, who })?;
+    if locks::migrate(cluster) {
+        locks::unlock(cluster, slot_index, mutex)?;
+    } else {
+        call(cluster, slot_index, Event::Unlock { mutex, who })?;
+    }
     wait::until_changed(cluster, &slot.signalled, 0, &slot.signal_sleepers);
     Ok(())
 }
@@ -176,7 +191,8 @@ const fn is_granted(event: Event) -> bool {
     }
 }
 
-fn failure(error: Error) -> Failure {
+/// An error of a table as one of a call.
+pub fn failure(error: Error) -> Failure {
     let worded = |code, what: &dyn Display| Failure { code, what: what.to_string() };
     match error {
         Error::Misuse(misuse) => worded(code_of(misuse.wrong), &misuse),

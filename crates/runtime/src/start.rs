@@ -326,6 +326,7 @@ impl Inherited {
             memory: Vec::new(),
             protocol: job::protocols::DEFAULT.to_owned(),
             layout: fingerprint(),
+            switches: job::switches::Switches::DEFAULT,
         };
         let shape = Shape::of(&job);
         let create = |name, bytes| finespun_sys::memory::create(name, bytes).map_err(machine);

@@ -6,7 +6,7 @@
 //!   kind u8 | detail u8 | flags u16 | unit or processor u32 | a u64 | b u64 | c u64 | contents ...
 //! ```
 
-use finespun_sync::{Event, threads};
+use finespun_sync::{Event, migratory, threads};
 use finespun_transport::{Mesh, SendError};
 use finespun_types::{NodeId, ProcessorId, UnitId};
 
@@ -39,6 +39,13 @@ pub enum Request {
         who: ProcessorId,
         /// What.
         event: Event,
+    },
+    /// A message about a mutex whose ownership migrates.
+    Migratory {
+        /// Which mutex.
+        mutex: u64,
+        /// What.
+        message: migratory::Message,
     },
     /// An event for the job's threads, at node 0, answered by [`Reply`].
     Thread {
@@ -130,6 +137,7 @@ const STOP: u8 = 5;
 const HEAP: u8 = 6;
 const REPLY: u8 = 7;
 const BUILD: u8 = 8;
+const MIGRATORY: u8 = 9;
 const WITH_PAGE: u16 = 1;
 const WITH_DIFF: u16 = 2;
 
@@ -209,6 +217,10 @@ fn request_words(request: Request) -> Words {
             let (detail, b, c) = object_words(event);
             Words { kind: OBJECT, detail, target: who.0, a: event.object(), b, c, ..Words::default() }
         }
+        Request::Migratory { mutex, message } => {
+            let (detail, b, c) = migratory_words(message);
+            Words { kind: MIGRATORY, detail, a: mutex, b, c, ..Words::default() }
+        }
         Request::Thread { who, event } => {
             let (detail, a, b, c) = thread_words(event);
             Words { kind: THREAD, detail, target: who.0, a, b, c, ..Words::default() }
@@ -259,6 +271,29 @@ const fn object_event(words: Words) -> Option<Event> {
     })
 }
 
+/// The kind and the two words of a message about a mutex: the trier plus one, and the node.
+fn migratory_words(message: migratory::Message) -> (u8, u64, u64) {
+    use migratory::Message::{Ask, Forward, Own};
+    let some = |trier: Option<ProcessorId>| trier.map_or(0, |trier| u64::from(trier.0) + 1);
+    match message {
+        Ask { node, trier } => (1, some(trier), u64::from(node.0)),
+        Forward { node, trier } => (2, some(trier), u64::from(node.0)),
+        Own { trier } => (3, some(trier), 0),
+    }
+}
+
+fn migratory_message(words: Words) -> Option<migratory::Message> {
+    use migratory::Message::{Ask, Forward, Own};
+    let trier = words.b.checked_sub(1).map(|trier| ProcessorId(trier as u32));
+    let node = NodeId(u8::try_from(words.c).ok()?);
+    Some(match words.detail {
+        1 => Ask { node, trier },
+        2 => Forward { node, trier },
+        3 => Own { trier },
+        _ => return None,
+    })
+}
+
 const fn thread_words(event: threads::Event) -> (u8, u64, u64, u64) {
     match event {
         threads::Event::Begin { .. } => (1, 0, 0, 0),
@@ -298,6 +333,7 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
             Packet::Protocol { unit: UnitId(words.target), msg: (words.detail, words.a), attached }
         }
         OBJECT => Packet::Request(Request::Object { who, event: object_event(words)? }),
+        MIGRATORY => Packet::Request(Request::Migratory { mutex: words.a, message: migratory_message(words)? }),
         THREAD => Packet::Request(Request::Thread { who, event: thread_event(words)? }),
         START => Packet::Request(Request::Start { who, function: words.a, argument: words.b }),
         BUILD => Packet::Request(Request::Build { who, build: words.a }),
@@ -342,6 +378,15 @@ mod tests {
             Event::Broadcast { condition: object },
         ] {
             there_and_back(Request::Object { who, event });
+        }
+        for trier in [None, Some(ProcessorId(0)), Some(who)] {
+            for message in [
+                migratory::Message::Ask { node: NodeId(63), trier },
+                migratory::Message::Forward { node: NodeId(0), trier },
+                migratory::Message::Own { trier },
+            ] {
+                there_and_back(Request::Migratory { mutex: object, message });
+            }
         }
         for event in [
             threads::Event::Begin { who },

@@ -60,12 +60,22 @@ names! {
         Invalidations = "invalidations",
         /// Locks acquired.
         LockAcquires = "lock_acquires",
+        /// Releases put off because the mutex stayed in the node.
+        DeferredReleases = "deferred_releases",
+        /// Messages about mutexes, condition variables, barriers and flags; over `shm`, operations on another node's tables.
+        SyncMessages = "sync_messages",
         /// Barriers passed.
         Barriers = "barriers",
         /// Flags set or waited for.
         Flags = "flags",
         /// Waits on a condition variable.
         ConditionWaits = "condition_waits",
+        /// Messages of other nodes handled by processes of the program while they waited.
+        HandledByWaiters = "handled_by_waiters",
+        /// Messages of other nodes handled by the node's service process.
+        HandledByService = "handled_by_service",
+        /// Signals by which the service process heard of messages.
+        SignalsTaken = "signals_taken",
         /// Times a waiting processor slept in the kernel.
         Sleeps = "sleeps",
         /// System calls for which a shared buffer was made valid first.

@@ -12,7 +12,7 @@ use super::{Entered, Result, enter};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::start::Model;
-use crate::{barrier, consistency, meter, objects};
+use crate::{barrier, consistency, locks, meter, objects};
 
 /// Locks a mutex.
 ///
@@ -21,8 +21,7 @@ use crate::{barrier, consistency, meter, objects};
 pub fn lock(mutex: usize) -> Result<()> {
     let entered = enter_for(mutex, "mutex")?;
     let (cluster, slot) = (entered.cluster, entered.slot);
-    let who = cluster.processor_at(slot);
-    meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, Event::Lock { mutex: mutex as u64, who }))?;
+    meter::timed(cluster, Bucket::LockWait, || acquire_mutex(cluster, slot, mutex as u64))?;
     meter::count(cluster, Counter::LockAcquires, 1);
     consistency::acquire(cluster);
     Ok(())
@@ -35,8 +34,12 @@ pub fn lock(mutex: usize) -> Result<()> {
 pub fn try_lock(mutex: usize) -> Result<bool> {
     let entered = enter_for(mutex, "mutex")?;
     let (cluster, slot) = (entered.cluster, entered.slot);
-    let who = cluster.processor_at(slot);
-    let locked = objects::call(cluster, slot, Event::TryLock { mutex: mutex as u64, who })? == 1;
+    let (mutex, who) = (mutex as u64, cluster.processor_at(slot));
+    let locked = if locks::migrate(cluster) {
+        locks::try_lock(cluster, slot, mutex)?
+    } else {
+        objects::call(cluster, slot, Event::TryLock { mutex, who })? == 1
+    };
     if locked {
         meter::count(cluster, Counter::LockAcquires, 1);
         consistency::acquire(cluster);
@@ -51,9 +54,28 @@ pub fn try_lock(mutex: usize) -> Result<bool> {
 pub fn unlock(mutex: usize) -> Result<()> {
     let entered = enter_for(mutex, "mutex")?;
     let (cluster, slot) = (entered.cluster, entered.slot);
+    let (mutex, who) = (mutex as u64, cluster.processor_at(slot));
+    if !locks::migrate(cluster) {
+        consistency::release(cluster);
+        objects::call(cluster, slot, Event::Unlock { mutex, who })?;
+        return Ok(());
+    }
+    let heirs = locks::heirs(cluster);
+    if locks::may_defer(cluster, slot, &heirs) && locks::hand_over(cluster, slot, mutex, heirs)? {
+        meter::count(cluster, Counter::DeferredReleases, 1);
+        return Ok(());
+    }
     consistency::release(cluster);
+    locks::unlock(cluster, slot, mutex)
+}
+
+/// Waits until the processor holds the mutex, without an acquire.
+fn acquire_mutex(cluster: &Cluster, slot: usize, mutex: u64) -> Result<()> {
+    if locks::migrate(cluster) {
+        return locks::lock(cluster, slot, mutex);
+    }
     let who = cluster.processor_at(slot);
-    objects::call(cluster, slot, Event::Unlock { mutex: mutex as u64, who })?;
+    objects::call(cluster, slot, Event::Lock { mutex, who })?;
     Ok(())
 }
 
@@ -67,10 +89,9 @@ pub fn wait_condition(condition: usize, mutex: usize) -> Result<()> {
     let (cluster, slot) = (entered.cluster, entered.slot);
     consistency::release(cluster);
     meter::count(cluster, Counter::ConditionWaits, 1);
-    let who = cluster.processor_at(slot);
     meter::timed(cluster, Bucket::LockWait, || {
         objects::wait_condition(cluster, slot, condition as u64, mutex as u64)?;
-        objects::call(cluster, slot, Event::Lock { mutex: mutex as u64, who })
+        acquire_mutex(cluster, slot, mutex as u64)
     })?;
     consistency::acquire(cluster);
     Ok(())

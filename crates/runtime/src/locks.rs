@@ -1,0 +1,120 @@
+//! Mutexes whose ownership migrates: brings events to this node's table, and messages to the other nodes' [Strings §2.6].
+//!
+//! A processor's event is for the table of its own node, always mapped. What the table sends goes to the nodes concerned: where
+//! their memory is mapped the caller runs their tables too, one after the other, with no lock held in between; else as messages.
+//! No order between them is needed (`finespun_sync::migratory`).
+
+use std::ops::Range;
+
+use finespun_job::switches::Locks;
+use finespun_sync::migratory::{Action, Event, Message, Place};
+use finespun_types::{Counter, NodeId, ProcessorId};
+
+use crate::cluster::Cluster;
+use crate::misuse::{self, Failure};
+use crate::wire::{self, Request};
+use crate::{meter, objects};
+
+/// How many hand-overs inside a node may go, one after the other, before another node that waits. A hand-over inside the node
+/// takes the waiter's wake-up; one to another node takes a message and then its pages anew, which is some ten times as
+/// long (docs/protocols/strings-ablation.md): after so many the other node's share of the time is about a half.
+const LOCAL_MAX: u8 = 8;
+
+/// The most actions of one event: a grant, the mutex to the next node, and a request for those left behind.
+const ACTIONS_MAX: usize = 3;
+
+/// Do mutexes of this job migrate?
+pub fn migrate(cluster: &Cluster) -> bool {
+    cluster.job.switches.locks == Locks::Migratory
+}
+
+/// Waits until the processor holds the mutex.
+pub fn lock(cluster: &Cluster, slot: usize, mutex: u64) -> Result<(), Failure> {
+    ask(cluster, slot, mutex, Event::Lock(cluster.processor_at(slot)))?;
+    Ok(())
+}
+
+/// Does the processor hold it now?
+pub fn try_lock(cluster: &Cluster, slot: usize, mutex: u64) -> Result<bool, Failure> {
+    Ok(ask(cluster, slot, mutex, Event::TryLock(cluster.processor_at(slot)))? == 1)
+}
+
+/// Gives it up. The caller has released.
+pub fn unlock(cluster: &Cluster, slot: usize, mutex: u64) -> Result<(), Failure> {
+    run(cluster, cluster.me, mutex, &Event::Unlock(cluster.processor_at(slot)))?;
+    Ok(())
+}
+
+/// Gives it up without a release, to one of `heirs`; false if none of them is next, and then the caller still has it.
+pub fn hand_over(cluster: &Cluster, slot: usize, mutex: u64, heirs: Range<u32>) -> Result<bool, Failure> {
+    run(cluster, cluster.me, mutex, &Event::HandOver { who: cluster.processor_at(slot), to: heirs })
+}
+
+/// A message came.
+pub fn receive(cluster: &Cluster, mutex: u64, message: Message) {
+    if let Err(failure) = run(cluster, cluster.me, mutex, &Event::Receive(message)) {
+        misuse::end_job(misuse::place(cluster), &failure);
+    }
+}
+
+fn ask(cluster: &Cluster, slot_index: usize, mutex: u64, event: Event) -> Result<u64, Failure> {
+    let slot = cluster.slot(slot_index);
+    objects::expect_answer(slot);
+    let granted = run(cluster, cluster.me, mutex, &event)?;
+    if !granted {
+        cluster.flush_messages();
+    }
+    Ok(objects::await_answer(cluster, slot)?.0)
+}
+
+/// Runs the table of a node, then does what it says. Was anybody granted?
+fn run(cluster: &Cluster, at: NodeId, mutex: u64, event: &Event) -> Result<bool, Failure> {
+    let (manager, stripe) = cluster.manager_of(mutex);
+    let place = Place { me: at, manager, local_max: LOCAL_MAX };
+    let mut actions = [None; ACTIONS_MAX];
+    let mut count = 0;
+    let mut note = |action| {
+        actions[count] = Some(action);
+        count += 1;
+    };
+    let granted = cluster.at(at).with_table(stripe, |table| table.on_migratory(mutex, place, event, &mut note));
+    let granted = granted.map_err(objects::failure)?;
+    for action in actions.into_iter().flatten() {
+        match action {
+            Action::Grant(grant) => objects::grant_from(cluster, at, grant),
+            Action::Send { to, message } => send(cluster, at, to, mutex, message)?,
+        }
+    }
+    Ok(granted)
+}
+
+fn send(cluster: &Cluster, from: NodeId, to: NodeId, mutex: u64, message: Message) -> Result<(), Failure> {
+    if to != from {
+        meter::count(cluster, Counter::SyncMessages, 1);
+    }
+    if cluster.runs_tables_of(to) {
+        run(cluster, to, mutex, &Event::Receive(message))?;
+    } else {
+        wire::send_request(cluster, cluster.mesh(), to, Request::Migratory { mutex, message });
+    }
+    Ok(())
+}
+
+/// Processors in whose name a later release flushes also what this processor wrote, so that a mutex may pass between them
+/// without one. What the processor wrote is on its view's dirty list, and a release takes the whole list: those of the view.
+///
+/// Sound because the protocol knows views, not threads: that the view's thread A wrote, handed the mutex to its thread B,
+/// and B went on is the same to every table as if one thread had done both. Whoever gets the mutex outside of the view gets it
+/// by an unlock, which comes after a release of the view; and whoever is told something by A in another way, by a
+/// barrier or a flag, is told after A's own release. The mutex itself orders the two threads' accesses to the one mapping.
+pub fn heirs(cluster: &Cluster) -> Range<u32> {
+    let threads = cluster.shape.threads;
+    let first = cluster.processor_at(usize::from(cluster.my_view().0) * threads);
+    first.0..first.0 + threads as u32
+}
+
+/// Is there anybody among them but the processor itself?
+pub fn may_defer(cluster: &Cluster, slot: usize, heirs: &Range<u32>) -> bool {
+    let ProcessorId(who) = cluster.processor_at(slot);
+    heirs.len() > usize::from(heirs.contains(&who))
+}
