@@ -10,7 +10,6 @@ use finespun_types::ViewId;
 use crate::driver::{Broken, Rules, Run};
 use crate::processor::Move;
 use crate::subject::Subject;
-use crate::world::World;
 
 /// Nothing can happen, and somebody still waits.
 pub const ENDS: &str = "every run ends: nobody waits for ever";
@@ -231,7 +230,7 @@ fn waiting_ones<P: Subject>(run: &Run<'_, P>) -> String {
 }
 
 /// 128 bits of a state: two states of one search are taken for equal only by an accident of probability 2^-80.
-fn digest<P: Subject>(world: &World<P>) -> u128 {
+pub(crate) fn digest(world: &impl Hash) -> u128 {
     let mut mixer = Mixer { low: 0x9e37_79b9_7f4a_7c15, high: 0xc2b2_ae3d_27d4_eb4f };
     world.hash(&mut mixer);
     u128::from(mixer.low) | u128::from(mixer.high) << 64

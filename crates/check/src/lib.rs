@@ -20,6 +20,7 @@ pub mod seeded;
 mod show;
 pub mod subject;
 mod summary;
+pub mod tmk;
 pub mod world;
 pub mod worlds;
 

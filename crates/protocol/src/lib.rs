@@ -9,6 +9,7 @@
 
 pub mod cashmere;
 pub mod page;
+pub mod tmk;
 
 /// Which tables a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,342 @@
+//! What can happen next, and makes it happen: processors follow their scripts through faults, intervals and acquires; messages
+//! arrive.
+
+use finespun_protocol::tmk::{Event, Outcome};
+use finespun_types::{Access, NodeId};
+
+use super::bugs::Bug;
+use super::driver::{Form, Run};
+use super::world::{Ask, Doing, Interval, Letter};
+use crate::driver::Broken;
+use crate::processor::Move;
+use crate::program::{Op, Word};
+
+pub use crate::processor::LOAD;
+
+impl Run<'_> {
+    /// Where a processor runs.
+    pub(super) fn seat(&self, processor: usize) -> usize {
+        processor / self.rules.program.shape.threads
+    }
+
+    pub(super) fn op(&self, processor: usize) -> Option<&Op> {
+        self.rules.program.scripts[processor].get(usize::from(self.world.processors[processor].next))
+    }
+
+    /// Has every processor done its script, and is nothing under way?
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        let scripts = (0..self.world.processors.len()).all(|processor| self.op(processor).is_none());
+        scripts && self.world.handlers.iter().all(Option::is_none) && self.world.channels.iter().all(Vec::is_empty)
+    }
+
+    /// Everything that can happen now.
+    pub fn moves(&self, out: &mut Vec<Move>) {
+        out.clear();
+        for task in 0..self.world.handlers.len() {
+            for choice in 0..self.choices(task) {
+                out.push(Move { task: task as u16, choice: choice as u16 });
+            }
+        }
+    }
+
+    fn choices(&self, task: usize) -> usize {
+        if self.world.handlers[task].is_some() {
+            return 1;
+        }
+        match task.checked_sub(self.world.processors.len()) {
+            None => self.processor_choices(task),
+            Some(channel) => {
+                let waiting = &self.world.channels[channel];
+                let to = channel % self.nodes();
+                let free = |letter: &Letter| Self::unit_of(letter).is_none_or(|unit| self.is_free(to, unit));
+                let first = waiting.first().map_or(0, |first| usize::from(free(&first.letter)));
+                if self.has(Bug::UnorderedChannels) { first * waiting.len() } else { first }
+            }
+        }
+    }
+
+    fn processor_choices(&self, task: usize) -> usize {
+        let processor = &self.world.processors[task];
+        let seat = self.seat(task);
+        let node = &self.world.nodes[seat];
+        let free = |unit: u8| self.is_free(seat, unit);
+        let first_free = |left: u8| left == 0 || free(left.trailing_zeros() as u8);
+        let able = match &processor.doing {
+            Doing::Running => match self.op(task) {
+                None => false,
+                Some(&Op::Load(at, _)) => self.access(seat, at.unit) != Access::None || free(at.unit as u8),
+                Some(&Op::Store(at, _)) => self.access(seat, at.unit) == Access::Write || free(at.unit as u8),
+                Some(Op::Lock(_) | Op::Await(_)) => true,
+                Some(Op::Unlock(_) | Op::Barrier | Op::Set(_)) => node.releasing == 0,
+                Some(Op::Either(places)) => return places.len(),
+            },
+            Doing::Fault { unit, .. } => !processor.asleep && free(*unit),
+            Doing::Closing { left, .. } => first_free(*left),
+            Doing::Waiting => false,
+            Doing::Granted => node.acquiring == 0,
+            Doing::Acquiring { left, .. } => left.first().is_none_or(|(unit, ..)| free(*unit)),
+            Doing::Keeping { left } | Doing::Collecting { left } => !processor.asleep && first_free(*left),
+        };
+        usize::from(able)
+    }
+
+    /// Makes it happen.
+    ///
+    /// # Errors
+    /// A sentence that does not hold.
+    pub fn apply(&mut self, Move { task, choice }: Move) -> Result<(), Broken> {
+        let (task, choice) = (usize::from(task), usize::from(choice));
+        if self.world.handlers[task].is_some() {
+            self.act_next(task)?;
+        } else if let Some(channel) = task.checked_sub(self.world.processors.len()) {
+            debug_assert!(self.rules.form == Form::Messages, "this form has no channels");
+            let envelope = self.world.channels[channel].remove(choice);
+            self.log(|| format!("n{} <- n{}: {:?}", envelope.to, envelope.from, envelope.letter));
+            self.receive(task, envelope)?;
+        } else {
+            self.go_on(task, choice)?;
+        }
+        self.conclude(task);
+        Ok(())
+    }
+
+    fn go_on(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
+        let node = self.seat(task);
+        match self.world.processors[task].doing.clone() {
+            Doing::Running => self.run(task, choice),
+            Doing::Fault { unit, write } => self.present_own(task, unit, Event::Fault { write }),
+            Doing::Closing { left: 0, all, index, stamp } => self.end_interval(task, all, (index, stamp)),
+            Doing::Closing { left, index, stamp, .. } => {
+                self.present_own(task, left.trailing_zeros() as u8, Event::Close { index, stamp })
+            }
+            Doing::Waiting => Ok(()),
+            Doing::Granted => {
+                self.begin_acquire(task);
+                Ok(())
+            }
+            Doing::Acquiring { left, upto, stamp } => match left.first() {
+                Some(&(unit, from, index, stamp)) => {
+                    self.present_own(task, unit, Event::Notice { from: NodeId(from), index, stamp })
+                }
+                None => self.end_acquire(task, &upto, stamp),
+            },
+            Doing::Keeping { left: 0 } => self.arrive(task, 1),
+            Doing::Keeping { left } => self.present_own(task, left.trailing_zeros() as u8, Event::Keep),
+            Doing::Collecting { left: 0 } => self.end_collection(task),
+            Doing::Collecting { left } => {
+                let upto = self.world.nodes[node].seen.clone();
+                self.present_own(task, left.trailing_zeros() as u8, Event::Collect { upto: &upto })
+            }
+        }
+    }
+
+    fn run(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
+        let Some(op) = self.op(task).cloned() else { return Ok(()) };
+        let node = self.seat(task);
+        match op {
+            Op::Load(at, register) => {
+                if self.access(node, at.unit) == Access::None {
+                    return self.begin_fault(task, at, false);
+                }
+                self.load(task, at, register)?;
+                self.advance(task);
+            }
+            Op::Store(at, value) => {
+                if self.access(node, at.unit) != Access::Write {
+                    return self.begin_fault(task, at, true);
+                }
+                let latest = &mut self.world.latest[at.unit][at.word];
+                *latest = value.unwrap_or(latest.wrapping_add(1));
+                let stored = *latest;
+                self.copy(node, at.unit as u8).frame[at.word] = stored;
+                self.log(|| format!("n{node} p{task} stores u{}.{} = {stored}", at.unit, at.word));
+                self.advance(task);
+            }
+            Op::Lock(lock) => return self.ask(task, Ask::Lock(lock as u8)),
+            Op::Await(flag) => return self.ask(task, Ask::Await(flag as u8)),
+            Op::Unlock(_) | Op::Barrier | Op::Set(_) => return self.begin_release(task),
+            Op::Either(places) => self.jump(task, places[choice]),
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, task: usize, at: Word, register: Option<usize>) -> Result<(), Broken> {
+        let node = self.seat(task);
+        let value = self.copy(node, at.unit as u8).frame[at.word];
+        let latest = self.world.latest[at.unit][at.word];
+        self.log(|| format!("n{node} p{task} loads u{}.{} = {value}", at.unit, at.word));
+        if let Some(register) = register {
+            self.world.registers[register] = value;
+        }
+        if value == latest || self.rules.program.racy {
+            return Ok(());
+        }
+        Err(Broken::new(LOAD, format!("p{task} loads {value} from u{}.{}, not {latest}", at.unit, at.word)))
+    }
+
+    fn advance(&mut self, task: usize) {
+        self.jump(task, usize::from(self.world.processors[task].next) + 1);
+    }
+
+    /// To this place of the script, through jumps without a choice.
+    fn jump(&mut self, task: usize, mut place: usize) {
+        while let Some(Op::Either(only)) = self.rules.program.scripts[task].get(place)
+            && let &[behind] = only.as_slice()
+        {
+            place = behind;
+        }
+        let processor = &mut self.world.processors[task];
+        processor.next = place as u8;
+        processor.doing = Doing::Running;
+    }
+
+    fn begin_fault(&mut self, task: usize, at: Word, write: bool) -> Result<(), Broken> {
+        let unit = at.unit as u8;
+        self.world.processors[task].doing = Doing::Fault { unit, write };
+        self.present_own(task, unit, Event::Fault { write })
+    }
+
+    /// Presents an event of this processor. It counts as asleep from now on: an answer that arrives before the end of
+    /// the handler wakes it in time.
+    fn present_own(&mut self, task: usize, unit: u8, event: Event<'_>) -> Result<(), Broken> {
+        self.world.processors[task].asleep = true;
+        let node = self.seat(task);
+        self.present(task, node, unit, event, None)
+    }
+
+    /// The handler of what the processor presented has ended: the processor goes on.
+    fn conclude(&mut self, task: usize) {
+        if task >= self.world.processors.len() || self.world.handlers[task].is_some() {
+            return;
+        }
+        let processor = &mut self.world.processors[task];
+        let Some(outcome) = processor.outcome.take() else { return };
+        if outcome == Outcome::Wait {
+            return;
+        }
+        processor.asleep = false;
+        match &mut processor.doing {
+            Doing::Fault { .. } => processor.doing = Doing::Running,
+            Doing::Closing { left, .. } | Doing::Keeping { left } | Doing::Collecting { left } => *left &= *left - 1,
+            Doing::Acquiring { left, .. } => _ = left.remove(0),
+            Doing::Running | Doing::Waiting | Doing::Granted => {}
+        }
+    }
+
+    fn begin_release(&mut self, task: usize) -> Result<(), Broken> {
+        let node = self.seat(task);
+        let dirty = std::mem::take(&mut self.world.nodes[node].dirty);
+        if dirty == 0 {
+            return self.tell(task);
+        }
+        let (index, stamp) = self.world.knowledge(node).ending();
+        self.world.nodes[node].releasing = task as u8 + 1;
+        self.world.processors[task].doing = Doing::Closing { left: dirty, all: dirty, index, stamp };
+        self.log(|| format!("n{node} p{task} ends interval {index} with stamp {stamp}, units {dirty:#b}"));
+        Ok(())
+    }
+
+    /// The interval goes into the log, then its index may be told.
+    fn end_interval(&mut self, task: usize, units: u8, (index, stamp): (u32, u32)) -> Result<(), Broken> {
+        let node = self.seat(task);
+        self.world.nodes[node].log[node].push(Interval { index, stamp, units });
+        self.world.knowledge(node).ended((index, stamp));
+        let past = self.world.nodes[node].seen.clone();
+        self.world.past[node].push(past);
+        self.world.nodes[node].releasing = 0;
+        self.world.processors[task].doing = Doing::Running;
+        self.tell(task)
+    }
+
+    /// Now others may know.
+    fn tell(&mut self, task: usize) -> Result<(), Broken> {
+        match self.op(task) {
+            Some(&Op::Unlock(lock)) => {
+                self.advance(task);
+                self.inform(task, Ask::Unlock(lock as u8))
+            }
+            Some(&Op::Set(flag)) => {
+                self.advance(task);
+                self.inform(task, Ask::Set(flag as u8))
+            }
+            Some(Op::Barrier) => self.arrive(task, 0),
+            Some(Op::Load(..) | Op::Store(..) | Op::Lock(_) | Op::Await(_) | Op::Either(_)) | None => Ok(()),
+        }
+    }
+
+    fn arrive(&mut self, task: usize, meeting: u8) -> Result<(), Broken> {
+        self.world.processors[task].meeting = meeting;
+        self.world.processors[task].doing = Doing::Waiting;
+        self.inform(task, Ask::Arrive(meeting))
+    }
+
+    /// A release tells the object's manager what the node knows.
+    fn inform(&mut self, task: usize, ask: Ask) -> Result<(), Broken> {
+        let (node, to) = (self.seat(task), ask.object() % self.nodes());
+        let mut time = self.world.nodes[node].seen.clone();
+        if self.has(Bug::OwnNewsOnly) {
+            time.iter_mut().enumerate().filter(|(writer, _)| *writer != node).for_each(|(_, time)| *time = 0);
+        }
+        let news = self.news(node, to, &time);
+        self.send(node, to, Letter::Ask(task as u8, ask, time, Some(news)))
+    }
+
+    fn ask(&mut self, task: usize, ask: Ask) -> Result<(), Broken> {
+        let (node, to) = (self.seat(task), ask.object() % self.nodes());
+        self.world.processors[task].doing = Doing::Waiting;
+        let time = self.world.nodes[node].seen.clone();
+        self.send(node, to, Letter::Ask(task as u8, ask, time, None))
+    }
+
+    fn begin_acquire(&mut self, task: usize) {
+        let seat = self.seat(task);
+        let skip = self.has(Bug::AcquireWithoutNotices);
+        let node = &mut self.world.nodes[seat];
+        node.acquiring = task as u8 + 1;
+        let upto = node.granted.clone();
+        let (mut left, mut highest) = (Vec::new(), 0);
+        for (writer, log) in node.log.iter().enumerate().filter(|_| !skip) {
+            let new = |interval: &&Interval| interval.index > node.seen[writer] && interval.index <= upto[writer];
+            for interval in log.iter().filter(new) {
+                highest = highest.max(interval.stamp);
+                let units = (0..8).filter(|unit| interval.units & 1 << unit != 0);
+                left.extend(units.map(|unit| (unit, writer as u8, interval.index, interval.stamp)));
+            }
+        }
+        self.log(|| format!("n{seat} p{task} acquires {upto:?}: {left:?}"));
+        self.world.processors[task].doing = Doing::Acquiring { left, upto, stamp: highest };
+    }
+
+    fn end_acquire(&mut self, task: usize, upto: &[u32], stamp: u32) -> Result<(), Broken> {
+        let node = self.seat(task);
+        self.world.knowledge(node).acquired(upto, stamp);
+        self.world.nodes[node].acquiring = 0;
+        let all = (1_u8 << self.rules.program.shape.units) - 1;
+        let meeting = self.world.processors[task].meeting;
+        match self.op(task) {
+            Some(Op::Barrier) if self.rules.collects && meeting == 0 => {
+                let left = if self.has(Bug::CollectWithoutKeep) { 0 } else { all };
+                self.world.processors[task].doing = Doing::Keeping { left };
+            }
+            Some(Op::Barrier) if self.rules.collects && meeting == 1 => {
+                self.world.processors[task].doing = Doing::Collecting { left: all };
+            }
+            Some(_) | None => self.advance(task),
+        }
+        Ok(())
+    }
+
+    /// Everything up to now is forgotten, then everybody meets once more.
+    fn end_collection(&mut self, task: usize) -> Result<(), Broken> {
+        let seat = self.seat(task);
+        let upto = self.world.nodes[seat].seen.clone();
+        for (log, upto) in self.world.nodes[seat].log.iter_mut().zip(&upto) {
+            log.retain(|interval| interval.index > *upto);
+        }
+        for unit in 0..self.rules.program.shape.units {
+            self.copy(seat, unit as u8).diffs.retain(|diff| diff.index > upto[seat]);
+        }
+        self.arrive(task, 2)
+    }
+}

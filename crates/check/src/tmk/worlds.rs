@@ -1,0 +1,201 @@
+//! The worlds that are explored completely. The counts of states are pinned.
+
+use super::driver::{Form, Rules};
+use crate::driver::Grain;
+use crate::program::Program;
+
+/// A program and how many states it has.
+#[derive(Clone, Copy, Debug)]
+pub struct World {
+    /// What it is about.
+    pub name: &'static str,
+    /// The program.
+    pub text: &'static str,
+    /// Every barrier collects.
+    pub collects: bool,
+    /// States by [`WAYS`].
+    pub states: [usize; 3],
+}
+
+/// The forms and grains, in the order of [`World::states`].
+pub const WAYS: [(Form, Grain); 3] =
+    [(Form::Messages, Grain::Event), (Form::Messages, Grain::Action), (Form::Direct, Grain::Event)];
+
+/// The world of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static World> {
+    WORLDS.iter().find(|world| world.name == name)
+}
+
+impl World {
+    /// Its rules, in one form and grain.
+    ///
+    /// # Errors
+    /// The line of the program that cannot be read.
+    pub fn rules(&self, form: Form, grain: Grain) -> Result<Rules, String> {
+        Ok(Rules { program: Program::parse(self.text)?, form, grain, collects: self.collects, bug: None })
+    }
+}
+
+pub(super) const LOCK: &str = "a lock moves a word between two nodes";
+pub(super) const CHAIN: &str = "a chain of writers: two diffs of one word in the order of their stamps";
+pub(super) const BESIDE: &str = "a diff comes while the open interval writes beside it";
+pub(super) const OWED: &str = "a diff comes while an interval is owed";
+pub(super) const TWO_UNITS: &str = "two units under two locks";
+pub(super) const REWRITTEN: &str = "a diff is asked for while the next interval writes the unit";
+pub(super) const TAKEN_BACK: &str = "a page is asked for while a store is taken back";
+pub(super) const COLLECT: &str = "barriers collect: several writers, a late reader, writers again";
+pub(super) const THREADS: &str = "a view of two threads: one releases while the other stores";
+
+/// All of them.
+pub const WORLDS: &[World] = &[
+    World {
+        name: LOCK,
+        text: "nodes 2 views 1 units 1
+            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
+            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a",
+        collects: false,
+        states: [361, 567, 252],
+    },
+    World {
+        name: CHAIN,
+        text: "nodes 3 views 1 units 1
+            n0: load u0.1; store u0.0; set a; await c; load u0.0
+            n1: await a; load u0.0; store u0.0; store u0.1; set b
+            n2: load u0.2; await b; load u0.0; load u0.1; store u0.0; set c",
+        collects: false,
+        states: [267, 590, 201],
+    },
+    World {
+        name: "two intervals of one writer, another writer in between",
+        text: "nodes 3 views 1 units 1
+            n0: lock a; store u0.0; unlock a; store u0.1; set b
+            n1: lock a; load u0.0; store u0.0; unlock a; set a
+            n2: load u0.2; await b; load u0.1; await a; load u0.0; lock a; load u0.0; unlock a",
+        collects: false,
+        states: [1_900, 4_754, 1_127],
+    },
+    World {
+        name: "an acquire while dirty: locks in locks",
+        text: "nodes 3 views 1 units 1
+            n0: store u0.1; lock a; load u0.0; unlock a; set b
+            n1: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a; set a
+            n2: load u0.2; await a; await b; load u0.0; load u0.1",
+        collects: false,
+        states: [1_972, 4_211, 902],
+    },
+    World {
+        name: BESIDE,
+        text: "nodes 3 views 1 units 1
+            n0: store u0.0; set a; store u0.0; set b
+            n1: store u0.1; await a; store u0.1; set c
+            n2: load u0.2; await b; await c; load u0.0; load u0.1",
+        collects: false,
+        states: [1_160, 3_253, 682],
+    },
+    World {
+        name: OWED,
+        text: "nodes 3 views 1 units 2
+            n0: store u0.0; set a; store u0.0; set b
+            n1: lock d; store u1.0; unlock d; lock d; store u1.0; unlock d; store u0.1; set c; await a; load u0.1; set d
+            n2: load u0.2; await b; await d; load u0.0; load u0.1",
+        collects: false,
+        states: [4_264, 11_197, 1_493],
+    },
+    World {
+        name: REWRITTEN,
+        text: "nodes 3 views 1 units 1
+            n0: load u0.2; await a; load u0.0; store u0.0; set c
+            n1: store u0.0; set a; store u0.1; set b
+            n2: load u0.2; await b; await c; load u0.0; load u0.1",
+        collects: false,
+        states: [1_190, 3_298, 808],
+    },
+    World {
+        name: TAKEN_BACK,
+        text: "nodes 3 views 1 units 1
+            n0: store u0.0 = 1; set a; await d; store u0.1 = 2; store u0.1 = 0; set b
+            n1: await a; load u0.0; await b; load u0.1
+            n2: await a; load u0.0; set d",
+        collects: false,
+        states: [721, 1_588, 275],
+    },
+    World {
+        name: "false sharing over barriers: three writers of one unit",
+        text: "nodes 3 views 1 units 1
+            n0: store u0.0; barrier; load u0.2; store u0.0; barrier; load u0.1
+            n1: store u0.1; barrier; store u0.1; barrier; load u0.0
+            n2: store u0.2; barrier; load u0.2; barrier; load u0.0; load u0.1",
+        collects: false,
+        states: [13_839, 110_062, 2_617],
+    },
+    World {
+        name: COLLECT,
+        text: "nodes 3 views 1 units 1
+            n0: store u0.0; barrier; load u0.2; store u0.0; barrier; load u0.1
+            n1: store u0.1; barrier; store u0.1; barrier; load u0.0; lock a; load u0.2; store u0.2; unlock a
+            n2: barrier; barrier; load u0.0; load u0.1; lock a; load u0.2; unlock a",
+        collects: true,
+        states: [7_051, 17_522, 3_288],
+    },
+    World {
+        name: "barriers collect: two units, one owed and never asked for",
+        text: "nodes 2 views 1 units 2
+            n0: store u0.0; store u1.0; barrier; store u1.0; barrier; load u0.0; store u1.0; barrier; load u1.1
+            n1: store u1.1; barrier; load u0.0; barrier; store u0.1; barrier; load u1.0",
+        collects: true,
+        states: [655, 1_421, 466],
+    },
+    World {
+        name: "two locks move the two words of a unit, three nodes",
+        text: "nodes 3 views 1 units 1
+            n0: lock a; store u0.0; unlock a; lock b; load u0.1; unlock b
+            n1: lock b; load u0.1; store u0.1; unlock b; lock a; load u0.0; store u0.0; unlock a
+            n2: lock a; load u0.0; store u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
+        collects: false,
+        states: [22_050, 64_070, 8_052],
+    },
+    World {
+        name: "any of two critical sections, two nodes, one unit",
+        text: "nodes 2 views 1 units 1
+            n0: { lock a; store u0.0; unlock a | lock b; load u0.1; unlock b }; { lock a; load u0.0; unlock a | lock b; store u0.1; unlock b }
+            n1: { lock a; load u0.0; store u0.0; unlock a | lock b; store u0.1; unlock b }; store u0.2; { lock a; store u0.0; unlock a | lock b; load u0.1; unlock b }",
+        collects: false,
+        states: [7_485, 12_586, 4_394],
+    },
+    World {
+        name: TWO_UNITS,
+        text: "nodes 2 views 1 units 2
+            n0: lock a; store u0.0; store u1.1; unlock a; lock b; load u1.0; store u0.1; unlock b
+            n1: lock b; store u1.0; load u0.1; unlock b; lock a; load u0.0; load u1.1; unlock a",
+        collects: false,
+        states: [727, 1_743, 432],
+    },
+    World {
+        name: "flags: a chain of three nodes through two units",
+        text: "nodes 3 views 1 units 2
+            n0: store u0.0; set a; await b; load u0.1; load u1.0
+            n1: store u1.0; await a; load u0.0; store u0.1; set b
+            n2: await b; load u0.0; load u0.1; load u1.0",
+        collects: false,
+        states: [518, 1_479, 283],
+    },
+    World {
+        name: THREADS,
+        text: "nodes 2 views 1 threads 2 units 1
+            n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
+            n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
+            n1.v0.t0: lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
+        collects: false,
+        states: [10_323, 19_677, 6_738],
+    },
+    World {
+        name: "a view of two threads: one acquires while the other faults",
+        text: "nodes 2 views 1 threads 2 units 1
+            n0.v0.t0: lock b; load u0.0; unlock b; lock b; load u0.0; unlock b
+            n0.v0.t1: store u0.1; store u0.1; lock a; store u0.2; unlock a
+            n1.v0.t0: lock b; store u0.0; unlock b; lock a; load u0.2; unlock a",
+        collects: false,
+        states: [27_082, 53_162, 12_511],
+    },
+];
