@@ -285,8 +285,7 @@ impl<'a> Run<'a> {
     /// The intervals that a message of `node` to another must carry with `time`.
     pub(super) fn news(&mut self, node: usize, to: usize, time: &Times) -> Vec<Vec<Interval>> {
         let knowledge = self.world.knowledge(node);
-        let ranges: Vec<_> =
-            (0..time.len()).map(|writer| knowledge.news(NodeId(to as u8), time, writer)).collect();
+        let ranges: Vec<_> = (0..time.len()).map(|writer| knowledge.news(NodeId(to as u8), time, writer)).collect();
         let log = &self.world.nodes[node].log;
         let within = |(log, &(after, upto)): (&Vec<Interval>, &(u32, u32))| {
             log.iter().filter(|interval| interval.index > after && interval.index <= upto).cloned().collect()

@@ -146,7 +146,8 @@ fn agree(run: &Run<'_>, node: usize, unit: usize) -> Result<(), Broken> {
     }
     let closing = run.world.processors.iter().enumerate().map(|(number, processor)| match processor.doing {
         Doing::Closing { left, .. } if run.seat(number) == node => left,
-        _ => 0,
+        Doing::Closing { .. } | Doing::Running | Doing::Fault { .. } | Doing::Waiting | Doing::Granted => 0,
+        Doing::Acquiring { .. } | Doing::Keeping { .. } | Doing::Collecting { .. } => 0,
     });
     let listed = closing.fold(run.world.nodes[node].dirty, |all, left| all | left) & 1 << unit != 0;
     if listed != copy.unit.written {

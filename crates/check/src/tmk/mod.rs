@@ -14,3 +14,6 @@ pub mod world;
 pub mod worlds;
 
 pub use summary::{Options, check_tmk};
+
+/// What the protocol is called.
+pub const NAME: &str = "tmk";
