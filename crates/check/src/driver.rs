@@ -6,13 +6,13 @@
 //! `Send` to the node itself in all) is nested in it.
 
 use finespun_protocol::cashmere::variants::{Variant, Way};
-use finespun_protocol::page::{Action, Contents, Event, Message, Place, Role, Step, Time};
+use finespun_protocol::page::{Action, Buffers, Contents, Event, Message, Place, Role, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
 
 use crate::program::{Program, WORDS};
 use crate::show;
 use crate::subject::{Quirk, Sabotage, Subject};
-use crate::world::{Copy, Envelope, Frame, Payload, View, World};
+use crate::world::{Copy, Envelope, Frame, Page, Payload, View, World};
 
 /// How `Send` is done. How locks and barriers reach other nodes makes no form: here they are abstract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -151,11 +151,15 @@ impl<'a, P: Subject> Run<'a, P> {
         payload: Payload,
     ) -> Result<Step<P::Msg>, Broken> {
         let (place, now, bug) = (self.place(node, unit), self.tick(node), self.rules.bug);
+        // A hint, as in the runtime: it may have changed when the home is asked.
+        let nodes = 0..self.rules.program.shape.nodes;
+        let held = nodes.into_iter().any(|home| self.buffer(NodeId(home as u8), unit).is_some());
+        let buffers = Buffers { held, interval: 0 };
         let copy = &mut self.copy(node, unit).unit;
         let before = *copy;
         let answer = match bug {
-            None => P::on_unit(copy, place, now, event),
-            Some(bug) => bug.on_unit(copy, place, now, event),
+            None => P::on_unit_seeing(copy, buffers, place, now, event),
+            Some(bug) => bug.on_unit_seeing(copy, buffers, place, now, event),
         };
         let after = *copy;
         let from = match event {
@@ -180,7 +184,10 @@ impl<'a, P: Subject> Run<'a, P> {
     pub(crate) fn receive(&mut self, task: usize, envelope: Envelope<P::Msg>) -> Result<(), Broken> {
         let Envelope { from, to, unit, msg, payload, late } = envelope;
         if late {
-            self.apply_diff(to, unit, payload);
+            match payload {
+                Payload::Diff(_) | Payload::Page(_) => self.apply_diff(to, unit, payload),
+                Payload::Nothing => self.drop_buffer(to, unit),
+            }
             return Ok(());
         }
         let (at, event) = (usize::from(unit), Event::Recv { from, msg });
@@ -195,11 +202,14 @@ impl<'a, P: Subject> Run<'a, P> {
             }
             Role::Home => {
                 let at = self.copy_at(to, unit);
+                let buffer = self.buffer(to, unit);
+                let buffers = Buffers { held: buffer.is_some(), interval: self.world.intervals[usize::from(to.0)] };
+                let payload = buffer.filter(|_| msg.wants_buffer()).map_or(payload, Payload::Page);
                 let directory = &mut self.world.directories[at];
                 let before = *directory;
                 let answer = match self.rules.bug {
-                    None => P::on_directory(directory, to, from, msg),
-                    Some(bug) => bug.on_directory(directory, to, from, msg),
+                    None => P::on_directory_seeing(directory, buffers, to, from, msg),
+                    Some(bug) => bug.on_directory_seeing(directory, buffers, to, from, msg),
                 };
                 let after = *directory;
                 let step = answered::<P>(answer)?;
@@ -371,13 +381,25 @@ impl<'a, P: Subject> Run<'a, P> {
                 let page = self.copy(node, unit).frame;
                 self.world.buffers[usize::from(node.0)] = Some((unit, page));
             }
-            Action::DropBuffer => {
-                let buffer = &mut self.world.buffers[usize::from(node.0)];
-                *buffer = buffer.filter(|(held, _)| *held != unit);
-            }
+            Action::DropBuffer => match self.rules.bug.and_then(Sabotage::late_drop) {
+                None => self.drop_buffer(node, unit),
+                Some(msg) => self.push(Envelope { from, to: node, unit, msg, payload: Payload::Nothing, late: true }),
+            },
             Action::HomeMoved | Action::HomeKept => {}
         }
         Ok(())
+    }
+
+    /// The page that a node's broadcast buffer holds of a unit.
+    fn buffer(&self, home: NodeId, unit: u8) -> Option<Page> {
+        let any = self.has(Quirk::BufferOfAnyUnit);
+        let held = self.world.buffers[usize::from(home.0)];
+        held.filter(|(of, _)| *of == unit || any).map(|(_, page)| page)
+    }
+
+    fn drop_buffer(&mut self, home: NodeId, unit: u8) {
+        let buffer = &mut self.world.buffers[usize::from(home.0)];
+        *buffer = buffer.filter(|(of, _)| *of != unit);
     }
 
     fn merge(&mut self, node: NodeId, unit: u8, payload: Payload) {

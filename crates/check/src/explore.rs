@@ -157,8 +157,13 @@ pub fn look<P: Subject>(run: &Run<'_, P>) -> Result<(), Broken> {
         }
         P::check_all(&units[..shape.nodes], &directories[..shape.nodes], run.in_flight(unit as u8))
             .map_err(|sentence| Broken::new(sentence, format!("u{unit}")))?;
-        for node in 0..shape.nodes {
+        for (node, directory) in directories[..shape.nodes].iter().enumerate() {
             agree(run, node, unit)?;
+            let buffered = run.world.buffers[node].is_some_and(|(of, _)| usize::from(of) == unit);
+            if buffered && !run.is_busy(node, unit as u8) {
+                let buffered = P::check_buffered(directory);
+                buffered.map_err(|sentence| Broken::new(sentence, format!("u{unit} at n{node}")))?;
+            }
         }
     }
     Ok(())

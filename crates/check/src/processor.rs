@@ -281,6 +281,9 @@ impl<P: Subject> Run<'_, P> {
         let seen = self.view(node, view);
         let taken = std::mem::take(&mut seen.dirty);
         seen.releasing = task as u8 + 1;
+        if P::BROADCASTS {
+            self.world.intervals[usize::from(node.0)] += 1;
+        }
         let processor = &mut self.world.processors[task];
         processor.taken = taken;
         processor.since = sync::release_began(now, several);

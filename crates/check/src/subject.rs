@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::page::{Action, Contents, Event, Message, Place, Protocol, Step, Time};
+use finespun_protocol::page::{Action, Buffers, Contents, Event, Message, Place, Protocol, Step, Time};
 use finespun_types::{NodeId, ViewId};
 
 use crate::world::{Copy, Processor};
@@ -41,9 +41,20 @@ pub trait Subject: Protocol {
     /// The first sentence that does not hold.
     fn check(copies: &[Self::Unit], directory: &Self::Directory, in_flight: bool) -> Result<(), &'static str>;
 
+    /// Checks what must hold between a directory entry and a broadcast buffer that holds the unit.
+    ///
+    /// # Errors
+    /// The sentence that does not hold.
+    fn check_buffered(_directory: &Self::Directory) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     /// Makes one node's states equal that can never be told apart: the tables only compare times, so only their order counts, and
     /// only among those that are compared.
     fn make_canonical(copies: &mut [Copy<Self::Unit>], processors: &mut [Processor]);
+
+    /// The same for a directory entry that tells its node's intervals apart; they all start again at [`INTERVAL_BASE`].
+    fn make_entry_canonical(_directory: &mut Self::Directory, _interval: u32) {}
 
     /// Is the unit on the view's dirty list, as far as the table knows?
     fn is_dirty(unit: &Self::Unit, view: ViewId) -> bool;
@@ -73,6 +84,9 @@ fn only_one<D: std::marker::Copy + Default + Eq>(directories: &[D]) -> D {
     directories.iter().copied().find(|entry| *entry != D::default()).unwrap_or_default()
 }
 
+/// Where a node's intervals start in a canonical state.
+pub const INTERVAL_BASE: u32 = 2;
+
 /// A wrong thing that a driver of any protocol could do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quirk {
@@ -88,6 +102,8 @@ pub enum Quirk {
     TwinNotRefreshed,
     /// A flush refreshes the twin by reading the frame once more.
     TwinRefreshedBySecondRead,
+    /// A page is taken from a broadcast buffer that holds another unit by now.
+    BufferOfAnyUnit,
 }
 
 /// The seeded bugs of a protocol. The tables carry no switches; the checker's driver alters what goes into them and
@@ -129,6 +145,36 @@ pub trait Sabotage<P: Subject>: Clone + std::marker::Copy + Eq + Debug + 'static
         P::on_directory(directory, home, from, msg)
     }
 
+    /// The same for a protocol that has broadcast buffers.
+    ///
+    /// # Errors
+    /// The table's.
+    fn on_unit_seeing(
+        self,
+        unit: &mut P::Unit,
+        _buffers: Buffers,
+        place: Place,
+        now: Time,
+        event: Event<P::Msg>,
+    ) -> Result<Step<P::Msg>, P::Impossible> {
+        self.on_unit(unit, place, now, event)
+    }
+
+    /// Likewise.
+    ///
+    /// # Errors
+    /// The table's.
+    fn on_directory_seeing(
+        self,
+        directory: &mut P::Directory,
+        _buffers: Buffers,
+        home: NodeId,
+        from: NodeId,
+        msg: P::Msg,
+    ) -> Result<Step<P::Msg>, P::Impossible> {
+        self.on_directory(directory, home, from, msg)
+    }
+
     /// The way of a message, if it is a wrong one.
     fn way(self, _msg: P::Msg) -> Option<Way> {
         None
@@ -146,6 +192,11 @@ pub trait Sabotage<P: Subject>: Clone + std::marker::Copy + Eq + Debug + 'static
 
     /// The home applies a diff late, as if it came once more with this message.
     fn late_diff(self) -> Option<P::Msg> {
+        None
+    }
+
+    /// The home drops a broadcast buffer late, as if it came once more with this message.
+    fn late_drop(self) -> Option<P::Msg> {
         None
     }
 }

@@ -4,7 +4,7 @@ use finespun_protocol::page::{Action, Outcome, Time};
 use finespun_types::{Access, NodeId};
 
 use crate::program::{Program, Shape, UNITS_MAX, WORDS};
-use crate::subject::Subject;
+use crate::subject::{INTERVAL_BASE, Subject};
 
 /// A unit's contents.
 pub type Page = [u8; WORDS];
@@ -176,6 +176,8 @@ pub struct World<P: Subject> {
     pub latest: Vec<Page>,
     /// What was kept for the outcome.
     pub registers: Vec<u8>,
+    /// By node: its releases, for a protocol that counts them.
+    pub intervals: Vec<u32>,
     /// The ticks of each node's clock since the state was made canonical.
     pub clocks: Vec<Time>,
 }
@@ -207,6 +209,7 @@ impl<P: Subject> World<P> {
             open: 0,
             latest: vec![[0; WORDS]; units],
             registers: vec![0; program.registers.len()],
+            intervals: vec![INTERVAL_BASE; nodes],
             clocks: vec![CLOCK_BASE; nodes],
         }
     }
@@ -220,6 +223,12 @@ impl<P: Subject> World<P> {
             let processors = &mut self.processors[node * per_node..(node + 1) * per_node];
             let copies = &mut self.copies[node * shape.units..(node + 1) * shape.units];
             P::make_canonical(copies, processors);
+        }
+        if P::BROADCASTS {
+            for (entry, directory) in self.directories.iter_mut().enumerate() {
+                P::make_entry_canonical(directory, self.intervals[entry / shape.units]);
+            }
+            self.intervals.fill(INTERVAL_BASE);
         }
     }
 }

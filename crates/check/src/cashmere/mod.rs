@@ -1,5 +1,6 @@
 //! Cashmere's family in the checker: its invariants, its times, its seeded bugs.
 
+pub mod broadcast;
 pub mod bugs;
 mod times;
 

@@ -1,0 +1,265 @@
+//! Adaptive broadcast in the checker: the family's sentences and one of its own, the home's intervals, seeded bugs, worlds.
+
+use finespun_protocol::cashmere::broadcast::{Broadcasting, Entry, Impossible, Msg, Readers};
+use finespun_protocol::cashmere::invariants::{self, Whole};
+use finespun_protocol::cashmere::{Msg as Plain, Phase, Unit};
+use finespun_protocol::page::{Action, Buffers, Event, Place, Protocol, Step, Time};
+use finespun_types::{NodeId, NodeSet, ViewId};
+
+use super::times;
+use crate::driver::{Form, Grain};
+use crate::processor::LOAD;
+use crate::seeded::Seeded;
+use crate::subject::{INTERVAL_BASE, Model, Quirk, Sabotage, Subject};
+use crate::world::{Copy, Processor};
+use crate::worlds::World;
+
+impl Subject for Broadcasting {
+    type Bug = Bug;
+
+    const MODEL: Model = Model::Release;
+
+    fn message(other: NodeId, msg: Msg) -> String {
+        match msg {
+            Msg::Plain(msg) => super::message(other, msg),
+            Msg::Look | Msg::Buffered { .. } | Msg::NoBuffer | Msg::Announced => format!("{msg:?}({other:?})"),
+        }
+    }
+
+    fn state(unit: &Unit) -> String {
+        format!("{:?}", unit.mode)
+    }
+
+    fn entry(entry: &Entry) -> String {
+        let Readers { asked, asked_before, .. } = entry.readers;
+        format!("{:?} {:?} asked {asked:?} {asked_before:?}", entry.directory.phase, entry.directory.sharers)
+    }
+
+    fn check(units: &[Unit], entry: &Entry, in_flight: bool) -> Result<(), &'static str> {
+        if !in_flight && !entry.readers.announced.is_empty() {
+            return Err(NOBODY_SENT);
+        }
+        invariants::check(&Whole { units, directory: &entry.directory, in_flight })
+    }
+
+    fn check_buffered(entry: &Entry) -> Result<(), &'static str> {
+        if entry.directory.phase == Phase::Shared { Ok(()) } else { Err(NO_BUFFER_OF_OWNED) }
+    }
+
+    fn make_canonical(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
+        times::make_canonical(copies, processors);
+    }
+
+    fn make_entry_canonical(entry: &mut Entry, interval: u32) {
+        let readers = &mut entry.readers;
+        let age = interval.wrapping_sub(readers.interval);
+        // One reader of an earlier interval counts for nothing, and two count as many.
+        let asked = many_or(readers.asked, if age == 0 { readers.asked } else { NodeSet::EMPTY });
+        let asked_before = many_or(readers.asked_before, NodeSet::EMPTY);
+        (readers.asked, readers.asked_before) = match age {
+            0 => (asked, asked_before),
+            1 => (asked, NodeSet::EMPTY),
+            2.. => (NodeSet::EMPTY, NodeSet::EMPTY),
+        };
+        let nothing = readers.asked.is_empty() && readers.asked_before.is_empty();
+        readers.interval = INTERVAL_BASE - if nothing { 2 } else { age };
+    }
+
+    fn is_dirty(unit: &Unit, view: ViewId) -> bool {
+        unit.dirty.contains(view)
+    }
+
+    fn is_noticed(unit: &Unit, view: ViewId) -> bool {
+        unit.noticed.contains(view)
+    }
+
+    fn master(units: &[Unit], entry: &Entry) -> Option<NodeId> {
+        entry.directory.owner().or_else(|| units.iter().find_map(Unit::home))
+    }
+}
+
+fn many_or(set: NodeSet, few: NodeSet) -> NodeSet {
+    if set.len() >= 2 { NodeSet::only(NodeId(0)).with(NodeId(1)) } else { few }
+}
+
+/// Sentences beside the family's.
+const NO_BUFFER_OF_OWNED: &str = "a unit in exclusive mode is in no broadcast buffer";
+const NOBODY_SENT: &str = "nobody who was sent to a buffer is still on the way";
+
+/// One wrong thing. What the family's tables could get wrong is seeded there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A flush leaves the buffer as it is.
+    BufferKeptAtFlush,
+    /// The buffer is dropped only after the write notices went out.
+    BufferDroppedLate,
+    /// A unit that becomes exclusive keeps its buffer.
+    BufferKeptByOwner,
+    /// Whoever takes the page from a buffer is not entered in the sharing set.
+    TakenByNoSharer,
+    /// A page from a buffer overwrites the frame, local stores included.
+    TwinIgnored,
+    /// A node looks into the buffer while its own flush is under way.
+    LookDuringFlush,
+    /// The home's own flush, which brings no diff, leaves the buffer as it is.
+    HomesFlushForgotten,
+    /// A node that finds no buffer does not ask the home.
+    NoBufferNoFetch,
+    /// What a driver of any protocol could do wrong.
+    Driver(Quirk),
+}
+
+impl Sabotage<Broadcasting> for Bug {
+    fn quirk(self) -> Option<Quirk> {
+        match self {
+            Self::Driver(quirk) => Some(quirk),
+            Self::BufferKeptAtFlush
+            | Self::BufferDroppedLate
+            | Self::BufferKeptByOwner
+            | Self::TakenByNoSharer
+            | Self::TwinIgnored
+            | Self::LookDuringFlush
+            | Self::HomesFlushForgotten
+            | Self::NoBufferNoFetch => None,
+        }
+    }
+
+    fn alter(self, event: Event<Msg>, actions: &mut Vec<Action<Msg>>) {
+        let buffered = matches!(event, Event::Recv { msg: Msg::Buffered { .. }, .. });
+        let flush = matches!(event, Event::Recv { msg: Msg::Plain(Plain::Flush), .. });
+        let forgets = match self {
+            Self::BufferKeptAtFlush => flush,
+            Self::HomesFlushForgotten => flush && !actions.contains(&Action::ApplyDiff),
+            Self::BufferKeptByOwner => !flush,
+            Self::BufferDroppedLate | Self::TakenByNoSharer | Self::TwinIgnored => false,
+            Self::LookDuringFlush | Self::NoBufferNoFetch | Self::Driver(_) => false,
+        };
+        if forgets {
+            actions.retain(|action| *action != Action::DropBuffer);
+        }
+        if self == Self::TwinIgnored && buffered {
+            actions.iter_mut().filter(|action| **action == Action::Merge).for_each(|action| *action = Action::Install);
+        }
+        if self == Self::NoBufferNoFetch && matches!(event, Event::Recv { msg: Msg::NoBuffer, .. }) {
+            actions.clear();
+        }
+    }
+
+    fn on_unit_seeing(
+        self,
+        unit: &mut Unit,
+        buffers: Buffers,
+        place: Place,
+        now: Time,
+        event: Event<Msg>,
+    ) -> Result<Step<Msg>, Impossible> {
+        let fault = matches!(event, Event::ReadFault { .. } | Event::WriteFault { .. });
+        let step = Broadcasting::on_unit_seeing(unit, buffers, place, now, event)?;
+        let looks = self == Self::LookDuringFlush && fault && buffers.held && unit.flusher().is_some();
+        let fetch = |msg| matches!(msg, Msg::Plain(Plain::Fetch { .. }));
+        Ok(step.map(|msg| if looks && fetch(msg) { Msg::Look } else { msg }))
+    }
+
+    fn on_directory_seeing(
+        self,
+        entry: &mut Entry,
+        buffers: Buffers,
+        home: NodeId,
+        from: NodeId,
+        msg: Msg,
+    ) -> Result<Step<Msg>, Impossible> {
+        let sharers = entry.directory.sharers;
+        let step = Broadcasting::on_directory_seeing(entry, buffers, home, from, msg);
+        if self == Self::TakenByNoSharer && msg == Msg::Look {
+            entry.directory.sharers = sharers;
+        }
+        step
+    }
+
+    fn late_drop(self) -> Option<Msg> {
+        (self == Self::BufferDroppedLate).then_some(Msg::Plain(Plain::Flush))
+    }
+}
+
+const LOCK: &str = "a lock moves a word between two nodes";
+const READERS: &str = "a page with three readers is written again, four nodes";
+const UNITS: &str = "readers of two units, whose pages push each other out of the home's buffer";
+const THREE: &str = "two locks move the two words of a unit, three nodes, first touch";
+const NESTED: &str = "an acquire while dirty: locks in locks";
+const OWNER: &str = "a page with two readers gets an owner, and readers again";
+const FLUSH: &str = "a processor faults while its neighbour's flush is under way, and others read";
+
+/// Pinned in [`PINNED`], not for the other variants.
+const ELSEWHERE: [usize; 6] = [0; 6];
+
+/// Worlds for this variant, beside those of all.
+pub const WORLDS: &[World] = &[
+    World {
+        name: "a page with three readers is written again, four nodes",
+        text: "nodes 4 views 1 units 1
+            home u0 n0
+            n0: store u0.0; barrier; barrier; store u0.0; barrier
+            n1: barrier; load u0.0; barrier; barrier; load u0.0
+            n2: barrier; load u0.0; barrier; barrier
+            n3: barrier; load u0.0; barrier; barrier",
+        states: ELSEWHERE,
+    },
+    World {
+        name: "readers of two units, whose pages push each other out of the home's buffer",
+        text: "nodes 3 views 1 units 2
+            home u0 n0
+            home u1 n0
+            n0: store u0.0; store u1.0; barrier; store u0.1; barrier
+            n1: barrier; load u0.0; load u1.0; barrier; load u0.1; load u1.0
+            n2: barrier; load u1.0; load u0.0; barrier; load u1.0; load u0.1",
+        states: ELSEWHERE,
+    },
+    World {
+        name: "a page with two readers gets an owner, and readers again",
+        text: "nodes 3 views 1 units 1
+            home u0 n0
+            n1: load u0.1; lock a; store u0.0; unlock a; lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
+            n2: load u0.1; lock a; load u0.0; unlock a; lock a; load u0.0; unlock a",
+        states: ELSEWHERE,
+    },
+    World {
+        name: "a processor faults while its neighbour's flush is under way, and others read",
+        text: "nodes 4 views 2 units 1
+            home u0 n0
+            n1.v0: load u0.0; lock a; store u0.0; unlock a; load u0.0
+            n1.v1: lock b; load u0.1; unlock b
+            n2.v0: lock b; store u0.1; unlock b
+            n3.v0: lock b; load u0.1; unlock b",
+        states: ELSEWHERE,
+    },
+];
+
+/// The worlds and how many states each has, by event and by action, in the variant's form.
+#[rustfmt::skip]
+pub const PINNED: &[(&str, [usize; 2])] = &[
+    (LOCK,    [165, 281]),
+    (READERS, [102_559, 398_850]),
+    (UNITS,   [68_639, 281_279]),
+    (OWNER,   [1_191, 2_887]),
+    (FLUSH,   [9_184, 22_325]),
+    (THREE,   [65_658, 177_306]),
+    (NESTED,  [3_786, 10_250]),
+];
+
+/// Every bug, and what catches it.
+#[rustfmt::skip]
+pub const SEEDED: &[Seeded<Broadcasting>] = &[
+    seeded(Bug::BufferKeptAtFlush,   THREE,   Grain::Event,  LOAD),
+    seeded(Bug::BufferDroppedLate,   THREE,   Grain::Event,  LOAD),
+    seeded(Bug::BufferKeptByOwner,   OWNER,   Grain::Event,  NO_BUFFER_OF_OWNED),
+    seeded(Bug::TakenByNoSharer,     READERS, Grain::Event,  "the sharing set holds every node with a mapping or with something to flush"),
+    seeded(Bug::TwinIgnored,         NESTED,  Grain::Event,  LOAD),
+    seeded(Bug::LookDuringFlush,     FLUSH,   Grain::Event,  LOAD),
+    seeded(Bug::HomesFlushForgotten, READERS, Grain::Event,  LOAD),
+    seeded(Bug::NoBufferNoFetch,     UNITS,   Grain::Event,  NOBODY_SENT),
+    seeded(Bug::Driver(Quirk::BufferOfAnyUnit), UNITS, Grain::Event, LOAD),
+];
+
+const fn seeded(bug: Bug, world: &'static str, grain: Grain, sentence: &'static str) -> Seeded<Broadcasting> {
+    Seeded { bug, world, form: Form::Ms, grain, sentence }
+}
