@@ -92,11 +92,10 @@ pub struct Run {
     /// Put the process before each line of output, like [n1.v0]
     #[arg(long, env = "FINESPUN_PREFIX", value_parser = BoolishValueParser::new())]
     pub prefix: bool,
-    /// The program: a path, or a name to look for along PATH
-    pub program: Option<OsString>,
-    /// The program's own arguments, never looked at
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub args: Vec<OsString>,
+    /// The program, a path or a name to look for along PATH, and its own arguments, never looked at
+    // One list of both: in two, clap would take a "--" that follows the program for its own.
+    #[arg(trailing_var_arg = true, value_names = ["PROGRAM", "ARGS"], num_args = 0..)]
+    pub command: Vec<OsString>,
 }
 
 /// A count from 1 to `most`.
@@ -181,8 +180,15 @@ mod tests {
     fn the_programs_own_flags_are_not_looked_at() {
         let options = run(&["-n", "2", "./sor", "--size", "8", "-n", "--", "-q", "--help"]).expect("valid");
         assert_eq!((options.nodes, options.quiet), (2, false));
-        assert_eq!(options.args, ["--size", "8", "-n", "--", "-q", "--help"]);
-        assert_eq!(run(&["--", "./sor", "-x"]).expect("valid").args, ["-x"]);
+        assert_eq!(options.command, ["./sor", "--size", "8", "-n", "--", "-q", "--help"]);
+        assert_eq!(run(&["--", "./sor", "-x"]).expect("valid").command, ["./sor", "-x"]);
+        for before in [&["./ilink", "--", "-n", "2"][..], &["--", "./ilink", "--", "-n", "2"]] {
+            assert_eq!(
+                run(before).expect("valid").command,
+                ["./ilink", "--", "-n", "2"],
+                "the second \"--\" is the program's"
+            );
+        }
         assert!(run(&["--size", "./sor"]).is_err(), "before the program only our flags may stand");
     }
 

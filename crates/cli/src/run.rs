@@ -31,11 +31,11 @@ pub fn run(options: Run) -> Result<i32, Report> {
         return Ok(0);
     }
     let job = job(&options)?;
-    let Some(name) = &options.program else {
+    let Some(name) = options.command.first() else {
         return Err(usage("expected a program: finespun run [FLAGS] PROGRAM [ARGS]".into()));
     };
     let file = program::find(name)?;
-    let command = [std::slice::from_ref(name), &options.args].concat();
+    let command = options.command.clone();
     // Opened before the job, so that no run is lost by a wrong path; emptied by that, so that no old run is taken for it.
     let stats_file = match options.stats.as_deref() {
         Some(path) => Some((path, File::create(path).map_err(|error| report::refuse(path, &error.to_string()))?)),
