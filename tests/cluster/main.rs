@@ -11,3 +11,4 @@ mod launch;
 mod misuse;
 mod stress;
 mod support;
+mod switches;
