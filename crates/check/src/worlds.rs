@@ -1,7 +1,7 @@
 //! The worlds that are explored completely, by what they are about. The counts of states are pinned: a change of the
 //! protocol, meant or not, shows as another number.
 
-use crate::cashmere::broadcast;
+use crate::cashmere::{broadcast, migration};
 use crate::driver::{Form, Grain, Rules};
 use crate::program::Program;
 use crate::subject::Subject;
@@ -30,7 +30,7 @@ pub const WAYS: [(Form, Grain); 6] = [
 /// The world of this name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static World> {
-    WORLDS.iter().chain(broadcast::WORLDS).find(|world| world.name == name)
+    WORLDS.iter().chain(broadcast::WORLDS).chain(migration::WORLDS).find(|world| world.name == name)
 }
 
 impl World {

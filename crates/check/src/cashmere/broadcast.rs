@@ -47,7 +47,7 @@ impl Subject for Broadcasting {
     }
 
     fn make_canonical(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
-        times::make_canonical(copies, processors);
+        times::make_canonical(copies, |unit| unit, processors);
     }
 
     fn make_entry_canonical(entry: &mut Entry, interval: u32) {

@@ -2,6 +2,7 @@
 
 pub mod broadcast;
 pub mod bugs;
+pub mod migration;
 mod times;
 
 use finespun_protocol::cashmere::invariants::{self, Whole};
@@ -33,7 +34,7 @@ impl Subject for Cashmere {
     }
 
     fn make_canonical(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
-        times::make_canonical(copies, processors);
+        times::make_canonical(copies, |unit| unit, processors);
     }
 
     fn is_dirty(unit: &Unit, view: ViewId) -> bool {

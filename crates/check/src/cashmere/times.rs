@@ -4,12 +4,12 @@ use finespun_protocol::cashmere::{Mode, Time, Unit};
 
 use crate::world::{Copy, Doing, Processor};
 
-/// Makes states equal that differ in times only.
-pub fn make_canonical(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
+/// Makes states equal that differ in times only. `unit`: where a protocol's state has Cashmere's.
+pub fn make_canonical<U>(copies: &mut [Copy<U>], unit: impl Fn(&mut U) -> &mut Unit, processors: &mut [Processor]) {
     for (number, copy) in copies.iter_mut().enumerate() {
-        rank_fetches(&mut copy.unit, number, processors);
+        rank_fetches(unit(&mut copy.unit), number, processors);
     }
-    rank_flushes(copies, processors);
+    rank_flushes(copies, unit, processors);
 }
 
 /// `updated`, `asked` and `noticed_at` are compared with each other and with the faults of the unit.
@@ -41,7 +41,7 @@ fn rank_fetches(unit: &mut Unit, number: usize, processors: &mut [Processor]) {
 }
 
 /// `flushed` is compared with the releases of the node.
-fn rank_flushes(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
+fn rank_flushes<U>(copies: &mut [Copy<U>], unit: impl Fn(&mut U) -> &mut Unit, processors: &mut [Processor]) {
     let releases = |processor: &&mut Processor| processor.doing == Doing::Releasing && processor.since != Time::MAX;
     let any = processors.iter_mut().any(|processor| releases(&processor));
     let mut times = Ranks::default();
@@ -49,15 +49,16 @@ fn rank_flushes(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
         times.add(processor.since);
     }
     for copy in copies.iter_mut() {
-        copy.unit.flushed = if any { copy.unit.flushed } else { 0 };
-        times.add(copy.unit.flushed);
+        let flushed = &mut unit(&mut copy.unit).flushed;
+        *flushed = if any { *flushed } else { 0 };
+        times.add(*flushed);
     }
     times.sort();
     for processor in processors.iter_mut().filter(releases) {
         times.rank(&mut processor.since);
     }
     for copy in copies {
-        times.rank(&mut copy.unit.flushed);
+        times.rank(&mut unit(&mut copy.unit).flushed);
     }
 }
 

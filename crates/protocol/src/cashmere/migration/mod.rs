@@ -2,12 +2,12 @@
 //!
 //! A node that writes a page away from its home pays a twin and a diff for each interval; at the home it pays neither. So
 //! the home goes to a writer: a node with a current copy that is about to write asks for it, and gets it if no view of
-//! the home is writing. What moves is the directory entry, two sets; the page is there already, fetched like any other.
+//! the home is writing. What moves is the sharing set; the page is there already, fetched like any other.
 //!
 //! ```text
 //!  requester, about to write         home
 //!     | -- Migrate -----------------> |  nobody writes here, and the requester's copy misses no flush:
-//!     | <- Migrated(sharers, stale) - |  the entry points to the requester from now on
+//!     | <- Migrated(sharing set) -- |  the entry points to the requester from now on
 //!     |                               |  else:
 //!     | <- Stay --------------------- |  the requester makes a twin and goes on as in the other variants
 //!
@@ -71,19 +71,15 @@ pub enum Msg {
         /// No view maps the unit here: this node is no sharer from now on.
         leaves: bool,
     },
-    /// home -> requester: you are home now; this is the directory entry.
+    /// home -> requester: you are home now.
     Migrated {
         /// See [`Directory::sharers`].
         sharers: NodeSet,
-        /// See [`Directory::stale`].
-        stale: NodeSet,
     },
-    /// new home's copy -> new home's entry.
+    /// new home's copy -> new home's entry: these are the sharers.
     Adopt {
         /// See [`Directory::sharers`].
         sharers: NodeSet,
-        /// See [`Directory::stale`].
-        stale: NodeSet,
     },
     /// home -> requester: you are not.
     Stay,
@@ -185,7 +181,7 @@ impl Copied {
             // It writes, or is about to.
             (Shared | AskingHome, Yield { to })                      => Step::done(&[send(to, Stay)]),
 
-            (Upgrading, Migrated { sharers, stale }) if self.asking  => self.take_home(place, now, sharers, stale),
+            (Upgrading, Migrated { sharers }) if self.asking  => self.take_home(place, now, sharers),
             (Upgrading, Stay) if self.asking                         => self.go_without(now),
 
             // At home, the copy needs no answer from elsewhere; an owner's home does not move; and what only homes get.
@@ -250,13 +246,13 @@ impl Copied {
     }
 
     /// The frame is the master copy now: it misses nothing, the old home says.
-    fn take_home(&mut self, place: Place, now: Time, sharers: NodeSet, stale: NodeSet) -> Step<Msg> {
+    fn take_home(&mut self, place: Place, now: Time, sharers: NodeSet) -> Step<Msg> {
         self.asking = false;
         self.about_to_write = true;
         self.unit.mode = Mode::Shared;
         self.unit.move_home(place.me);
         self.unit.updated = now;
-        Step::done(&[send(place.me, Msg::Adopt { sharers, stale }), Action::HomeMoved, Action::Wake])
+        Step::done(&[send(place.me, Msg::Adopt { sharers }), Action::HomeMoved, Action::Wake])
     }
 
     fn go_without(&mut self, now: Time) -> Step<Msg> {
@@ -301,7 +297,9 @@ impl Entry {
             (None, Msg::Migrate) if self.may_go_to(from) => Ok(Step::done(&[send(home, Msg::Yield { to: from })])),
             (None | Some(_), Msg::Migrate) => Ok(Step::done(&[send(from, Msg::Stay)])),
             (None, Msg::Yielded { to, leaves }) => Ok(self.go_to(home, to, leaves)),
-            (None | Some(_), Msg::Adopt { sharers, stale }) => {
+            (None | Some(_), Msg::Adopt { sharers }) => {
+                // As after the flush that is to come, for which the home has moved: all others miss it.
+                let stale = sharers.without(home);
                 *self = Self { directory: Directory { sharers, stale, ..Directory::default() }, moved_to_plus_one: 0 };
                 Ok(Step::done(&[]))
             }
@@ -340,10 +338,10 @@ impl Entry {
     }
 
     fn go_to(&mut self, home: NodeId, to: NodeId, leaves: bool) -> Step<Msg> {
-        let Directory { sharers, stale, .. } = core::mem::take(&mut self.directory);
+        let Directory { sharers, .. } = core::mem::take(&mut self.directory);
         let sharers = if leaves { sharers.without(home) } else { sharers };
         self.moved_to_plus_one = to.0 + 1;
-        Step::done(&[send(to, Msg::Migrated { sharers, stale })])
+        Step::done(&[send(to, Msg::Migrated { sharers })])
     }
 }
 

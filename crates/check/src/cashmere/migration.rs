@@ -1,0 +1,273 @@
+//! Home migration in the checker: its sentences, and what could go wrong with it.
+
+use finespun_protocol::cashmere::migration::invariants::{self, LEADS_HOME};
+use finespun_protocol::cashmere::migration::{Copied, Entry, Impossible, Migrating, Msg};
+use finespun_protocol::cashmere::{Msg as Plain, Place, Time};
+use finespun_protocol::page::Contents::Nothing;
+use finespun_protocol::page::{Action, Event, Step};
+use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
+
+use super::{message, times};
+use crate::driver::{Form, Grain, ROW};
+use crate::explore::ENDS;
+use crate::processor::LOAD;
+use crate::seeded::Seeded;
+use crate::subject::{Model, Quirk, Sabotage, Subject};
+use crate::world::{Copy, Processor};
+use crate::worlds::World;
+
+impl Subject for Migrating {
+    type Bug = Bug;
+
+    const MODEL: Model = Model::Release;
+
+    fn message(other: NodeId, msg: Msg) -> String {
+        match msg {
+            Msg::Plain(msg) => message(other, msg),
+            Msg::Migrate | Msg::Stay => format!("{msg:?}({other:?})"),
+            Msg::Yield { to } => format!("Yield(to {to:?})"),
+            Msg::Yielded { to, leaves } => format!("Yielded(to {to:?}{})", if leaves { ", leaving" } else { "" }),
+            Msg::Migrated { sharers } => format!("Migrated({other:?} {sharers:?})"),
+            Msg::Adopt { sharers } => format!("Adopt({sharers:?})"),
+            Msg::FetchFor { of, write } => {
+                format!("FetchFor({other:?} of {of:?}{})", if write { " write" } else { "" })
+            }
+            Msg::FlushFor { of } => format!("FlushFor({other:?} of {of:?})"),
+        }
+    }
+
+    fn state(copied: &Copied) -> String {
+        let mode = if copied.asking { "Asking".to_owned() } else { format!("{:?}", copied.unit.mode) };
+        let home = copied.unit.home().map_or(String::new(), |home| format!(" home {home:?}"));
+        format!("{mode}{home}")
+    }
+
+    fn entry(entry: &Entry) -> String {
+        match entry.moved_to() {
+            Some(to) => format!("moved to {to:?}"),
+            None => format!("{:?} {:?}", entry.directory.phase, entry.directory.sharers),
+        }
+    }
+
+    fn check(copies: &[Copied], entry: &Entry, in_flight: bool) -> Result<(), &'static str> {
+        invariants::check(copies, &[*entry], in_flight)
+    }
+
+    fn make_canonical(copies: &mut [Copy<Copied>], processors: &mut [Processor]) {
+        times::make_canonical(copies, |copied| &mut copied.unit, processors);
+    }
+
+    fn is_dirty(copied: &Copied, view: ViewId) -> bool {
+        copied.unit.dirty.contains(view)
+    }
+
+    fn is_noticed(copied: &Copied, view: ViewId) -> bool {
+        copied.unit.noticed.contains(view)
+    }
+
+    fn master(copies: &[Copied], entry: &Entry) -> Option<NodeId> {
+        entry.directory.owner().or_else(|| copies.iter().find_map(|copied| copied.unit.home()))
+    }
+
+    fn check_all(copies: &[Copied], entries: &[Entry], in_flight: bool) -> Result<(), &'static str> {
+        invariants::check(copies, entries, in_flight)
+    }
+
+    fn master_of_all(copies: &[Copied], entries: &[Entry]) -> Option<NodeId> {
+        let home = invariants::home(copies, entries)?;
+        entries[usize::from(home.0)].directory.owner().or(Some(home))
+    }
+}
+
+/// One wrong thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// The home gives itself away while its views write.
+    MovesWhileHomeWrites,
+    /// The home goes to a sharer whose copy misses a flush.
+    MovesToStaleCopy,
+    /// The sharing set does not move with the home.
+    SharersLost,
+    /// The old home's entry answers as before.
+    OldHomeStaysHome,
+    /// A former home answers a late flush itself; the diff is lost.
+    LateFlushDropped,
+    /// A former home passes a late fetch on as its own.
+    LateFetchForItself,
+    /// A node does not learn from the answer to its flush where the home is, and sends no notice to the old one.
+    NoticesByOldHint,
+    /// A fetch goes out while the node's own flush is under way.
+    FetchDuringFlush,
+    /// An old home that still maps the page leaves the sharing set.
+    OldHomeForgotten,
+    /// Who asked for the home is not woken by the answer.
+    NoWake,
+    /// What a driver of any protocol could do wrong.
+    Driver(Quirk),
+}
+
+impl Sabotage<Migrating> for Bug {
+    fn quirk(self) -> Option<Quirk> {
+        match self {
+            Self::Driver(quirk) => Some(quirk),
+            Self::MovesWhileHomeWrites
+            | Self::MovesToStaleCopy
+            | Self::SharersLost
+            | Self::OldHomeStaysHome
+            | Self::LateFlushDropped
+            | Self::LateFetchForItself
+            | Self::NoticesByOldHint
+            | Self::FetchDuringFlush
+            | Self::OldHomeForgotten
+            | Self::NoWake => None,
+        }
+    }
+
+    fn alter(self, event: Event<Msg>, actions: &mut Vec<Action<Msg>>) {
+        let answered = matches!(event, Event::Recv { msg: Msg::Migrated { .. } | Msg::Stay, .. });
+        if self == Self::NoWake && answered {
+            actions.retain(|action| *action != Action::Wake);
+        }
+        for action in actions {
+            let Action::Send { to, msg, .. } = action else { continue };
+            match (self, &mut *msg) {
+                (Self::SharersLost, Msg::Migrated { sharers }) => *sharers = *to,
+                (Self::OldHomeForgotten, Msg::Yielded { leaves, .. }) => *leaves = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn on_unit(self, copied: &mut Copied, place: Place, now: Time, event: Event<Msg>) -> Result<Step<Msg>, Impossible> {
+        let plain = match (self, event) {
+            (Self::MovesWhileHomeWrites, Event::Recv { msg: Msg::Yield { .. }, .. }) => {
+                let (writers, dirty) = (copied.unit.writers, copied.unit.dirty);
+                (copied.unit.writers, copied.unit.dirty) = (ViewSet::EMPTY, ViewSet::EMPTY);
+                let answer = copied.on(place, now, event);
+                (copied.unit.writers, copied.unit.dirty) = (writers, dirty);
+                return answer;
+            }
+            (Self::NoticesByOldHint, Event::Recv { from, msg: Msg::Plain(msg @ Plain::FlushAck(_)) }) => {
+                Event::Recv { from, msg }
+            }
+            (Self::FetchDuringFlush, Event::ReadFault { view, since }) if copied.unit.flusher().is_some() => {
+                Event::ReadFault { view, since }
+            }
+            (Self::FetchDuringFlush, Event::WriteFault { view, since }) if copied.unit.flusher().is_some() => {
+                Event::WriteFault { view, since }
+            }
+            _ => return copied.on(place, now, event),
+        };
+        Ok(copied.unit.on(place, now, plain).map_err(Impossible::Plain)?.map(Msg::Plain))
+    }
+
+    fn on_directory(self, entry: &mut Entry, home: NodeId, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
+        let before = *entry;
+        match (self, msg, entry.moved_to()) {
+            (Self::MovesToStaleCopy, Msg::Migrate, None) => entry.directory.stale = NodeSet::EMPTY,
+            (Self::LateFlushDropped, Msg::Plain(Plain::Flush), Some(_)) => {
+                let ack = Msg::Plain(Plain::FlushAck(NodeSet::only(from)));
+                return Ok(Step::done(&[Action::Send { to: NodeSet::only(from), msg: ack, contents: Nothing }]));
+            }
+            (Self::LateFetchForItself, Msg::Plain(Plain::Fetch { .. }), Some(_)) => return entry.on(home, home, msg),
+            _ => {}
+        }
+        let answer = entry.on(home, from, msg);
+        if self == Self::OldHomeStaysHome && matches!(msg, Msg::Yielded { .. }) {
+            *entry = before;
+        }
+        answer
+    }
+}
+
+const SHARERS: &str = "the sharing set holds every node with a mapping or with something to flush";
+const LOCK: &str = "a lock moves a word between two nodes";
+const THREE: &str = "two locks move the two words of a unit, three nodes, first touch";
+const SHARING: &str = "false sharing, two processors a node fault and release at once";
+const LEFT_ALONE: &str = "a sharer that misses flushes is left alone and wants to upgrade";
+const BARRIERS: &str = "producer and consumers over barriers, three nodes, the home is another";
+const ROUND: &str = "the home goes round three writers, and back";
+const THERE_AND_BACK: &str = "a flush and a fetch of one node while the home moves away and back";
+const ON_ITS_WAY: &str = "flushes are on their way while the home moves";
+
+/// Worlds about the home that moves, beside those of all variants.
+pub const WORLDS: &[World] = &[
+    World {
+        name: ROUND,
+        text: "nodes 3 views 1 units 1
+            n0: lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
+            n1: lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
+            n2: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
+        states: [0; 6],
+    },
+    World {
+        name: ON_ITS_WAY,
+        text: "nodes 4 views 1 units 1
+            home u0 n3
+            n0: load u0.0; barrier; lock a; store u0.0; unlock a; lock b; load u0.1; unlock b
+            n1: load u0.0; barrier; lock b; store u0.1; unlock b; lock a; load u0.0; unlock a
+            n2: load u0.0; barrier; lock a; load u0.0; unlock a",
+        states: [0; 6],
+    },
+    World {
+        name: THERE_AND_BACK,
+        text: "nodes 3 views 2 units 1
+            home u0 n0
+            n0.v0: await a; store u0.2
+            n1.v0: await b; store u0.0; set a
+            n2.v0: load u0.1; set b; store u0.1; set c; load u0.1
+            n2.v1: await a; load u0.0",
+        states: [0; 6],
+    },
+];
+
+/// The forms it runs in: with direct data the new home's frame would have to be where all nodes look for it.
+pub const FORMS: [Form; 2] = [Form::None, Form::Ms];
+
+/// The worlds that are explored, and their states: in the form `None` by event and by action, then likewise in `MS`.
+#[rustfmt::skip]
+pub const PINNED: &[(&str, [usize; 4])] = &[
+    ("the home goes round three writers, and back", [3_739, 5_789, 2_815, 5_105]),
+    ("flushes are on their way while the home moves", [27_117, 49_992, 17_440, 40_148]),
+    ("a flush and a fetch of one node while the home moves away and back", [7_505, 20_052, 5_211, 17_203]),
+    ("a lock moves a word between two nodes", [196, 313, 172, 311]),
+    ("any of four critical sections, three nodes, one unit", [474_695, 904_517, 398_317, 828_672]),
+    ("two locks move the two words of a unit, three nodes, first touch", [216_769, 422_080, 181_083, 386_173]),
+    ("false sharing and locks, two processors a node, two units", [32_135, 98_623, 28_720, 100_789]),
+    ("false sharing, two processors a node fault and release at once", [28_766, 66_467, 29_409, 71_612]),
+    ("two units, any order, two processors a node", [38_499, 92_880, 29_869, 92_372]),
+    ("producers and consumers over barriers, two processors a node, two units", [56_258, 180_986, 73_994, 227_491]),
+    ("producer and consumers over barriers, three nodes, the home is another", [31_547, 61_970, 19_425, 46_865]),
+    ("exclusive mode is broken while two processors write", [3_632, 7_178, 4_259, 8_795]),
+    ("exclusive mode at the home is broken", [3_365, 6_397, 2_761, 5_622]),
+    ("upgrades race: readers of one unit become writers", [1_294, 2_628, 999, 2_744]),
+    ("an acquire while dirty: locks in locks", [7_246, 16_264, 5_644, 14_450]),
+    ("an acquire while dirty, beside a writer of the same node", [8_026, 16_387, 7_841, 17_058]),
+    ("two releases of a node at once: a flush is skipped", [1_477, 3_944, 1_421, 3_904]),
+    ("flags: a chain of three nodes through two units", [332, 763, 267, 753]),
+    ("a view of two threads: one releases while the other stores", [7_128, 15_678, 7_050, 17_259]),
+    ("a view of two threads: one acquires while the other faults", [22_349, 48_691, 24_028, 55_260]),
+    ("two views of two threads on one node release and store", [5_030, 10_402, 5_286, 11_671]),
+    ("a sharer that misses flushes is left alone and wants to upgrade", [199_089, 526_085, 115_383, 420_148]),
+];
+
+/// Every bug, and what catches it.
+#[rustfmt::skip]
+pub const SEEDED: &[Seeded<Migrating>] = &[
+    seeded(Bug::MovesWhileHomeWrites, SHARING,    Form::None, Grain::Event, "a copy away from home has a twin exactly while a view is dirty"),
+    seeded(Bug::MovesToStaleCopy,     LEFT_ALONE, Form::None, Grain::Event, LOAD),
+    seeded(Bug::SharersLost,          BARRIERS,   Form::Ms,   Grain::Event, SHARERS),
+    seeded(Bug::OldHomeStaysHome,     BARRIERS,   Form::None, Grain::Event, LEADS_HOME),
+    seeded(Bug::LateFlushDropped,     ON_ITS_WAY, Form::None, Grain::Event, LOAD),
+    seeded(Bug::LateFlushDropped,     ON_ITS_WAY, Form::Ms,   Grain::Event, LOAD),
+    seeded(Bug::LateFetchForItself,   ROUND,      Form::None, Grain::Event, ROW),
+    seeded(Bug::NoticesByOldHint,     THREE,      Form::None, Grain::Event, LOAD),
+    seeded(Bug::FetchDuringFlush,     THERE_AND_BACK,    Form::None, Grain::Event, LOAD),
+    seeded(Bug::OldHomeForgotten,     LOCK,       Form::None, Grain::Event, SHARERS),
+    seeded(Bug::NoWake,               LOCK,       Form::None, Grain::Event, ENDS),
+    seeded(Bug::Driver(Quirk::UnorderedChannels), BARRIERS, Form::None, Grain::Event, ROW),
+];
+
+const fn seeded(bug: Bug, world: &'static str, form: Form, grain: Grain, sentence: &'static str) -> Seeded<Migrating> {
+    Seeded { bug, world, form, grain, sentence }
+}
