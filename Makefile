@@ -6,6 +6,7 @@
 #   make verify    format, lints, tidiness, documentation: reads only
 #   make fix       writes what verify can have written for it
 #   make protocols-table   every application under every protocol, counted
+#   make bench     what each operation costs, beside floors and peers (installs these where it may)
 #   make install   PREFIX=/usr/local: command, library, headers
 #   make clean
 
@@ -18,11 +19,12 @@ DESTDIR ?=
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 include apps/apps.mk
+include benches/benches.mk
 
 # ---- build --------------------------------------------------------------------------------------------------------
 
 .PHONY: build binaries
-build: binaries apps examples
+build: binaries apps examples bench-programs
 
 # What the machine must have; looked at again when the script changes.
 build/.prepared-%: scripts/prepare.sh
@@ -57,6 +59,10 @@ install: build
 	install -m 755 build/lib/libfinespun.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 build/lib/libfinespun.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 include/finespun/*.h $(DESTDIR)$(PREFIX)/include/finespun/
+	install -d $(DESTDIR)$(PREFIX)/libexec/finespun/native $(DESTDIR)$(PREFIX)/libexec/finespun/apps
+	install -m 755 $(LIBEXEC)/micro $(LIBEXEC)/floors $(DESTDIR)$(PREFIX)/libexec/finespun/
+	install -m 755 $(NATIVE_APPS:%=$(LIBEXEC)/native/%) $(DESTDIR)$(PREFIX)/libexec/finespun/native/
+	install -m 755 $(NATIVE_APPS:%=$(LIBEXEC)/apps/%) $(DESTDIR)$(PREFIX)/libexec/finespun/apps/
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' scripts/finespun.pc.in \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/finespun.pc
 
@@ -68,6 +74,13 @@ clean:
 .PHONY: protocols-table
 protocols-table: build
 	@scripts/protocols-table.py
+
+# Prints the tables and leaves them in build/bench.json and build/bench.svg; with peers, which scripts/prepare.sh installs where it may.
+.PHONY: bench
+bench: build
+	-scripts/prepare.sh bench
+	$(MAKE) bench-peers
+	build/bin/finespun bench --json build/bench.json --svg build/bench.svg
 
 # ---- prove --------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# scripts/prepare.sh [build|test]: sees to it that this machine has what the build (or the tests too) needs.
+# scripts/prepare.sh [build|test|bench]: sees to it that this machine has what the build (or the tests, or the peers that
+# the benchmark stands beside) needs.
 #
 # It looks first and does nothing when all is there. What is missing is installed through apt when that may be done
 # (as root, or by sudo without a password); else the exact line to run is printed. Rust is never installed here.
@@ -45,6 +46,11 @@ missing_packages() {
         command -v pkg-config >/dev/null 2>&1 || echo pkg-config
         compiles c++ "${CXX:-g++}" cstdio || echo g++
         command -v script >/dev/null 2>&1 || echo bsdutils # a terminal for the tests of Ctrl-C
+    fi
+    if [ "$what" = bench ]; then
+        command -v oshcc >/dev/null 2>&1 || echo openmpi-bin libopenmpi-dev
+        ls /usr/lib/*/libga-openmpi.a >/dev/null 2>&1 || echo libglobalarrays-dev
+        ls /usr/lib/*/libarmci-openmpi.* >/dev/null 2>&1 || echo libarmci-mpi-dev libscalapack-openmpi-dev liblapack-dev gfortran
     fi
 }
 

@@ -35,6 +35,7 @@ const COUNTS: &[&str] = &[
     "flags",
     "condition_waits",
     "sleeps",
+    "wakes",
     "buffers_prepared",
     "coarse_invalidations",
 ];

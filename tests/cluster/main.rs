@@ -4,6 +4,7 @@
 //! group and with a mark of its own, and the mark must be gone from /proc when the job is (`support`).
 
 mod applications;
+mod bench;
 mod c_programs;
 mod explain;
 mod header;

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod doctor;
 mod environment;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Action::Run(options) => run::run(options),
         Action::Explain { code } => explain::explain(code.as_deref()),
         Action::Doctor => Ok(doctor::doctor()),
+        Action::Bench(options) => bench::bench(&options),
         Action::Check { protocol } => check::check(&protocol),
         Action::Report { file, other: None, .. } => report::reprint(&file),
         Action::Report { file, other: Some(other), .. } => report::side_by_side(&file, &other),

@@ -44,6 +44,8 @@ pub enum Action {
         #[arg(value_parser = PossibleValuesParser::new(finespun_check::protocols::names()))]
         protocol: String,
     },
+    /// Measure what each operation costs, beside the machine's floors, other systems, and native threads
+    Bench(Bench),
     /// Show the summary of a run again, from the file that --stats wrote, or two runs side by side
     Report {
         /// The file
@@ -55,6 +57,34 @@ pub enum Action {
         #[arg(long, requires = "other")]
         diff: bool,
     },
+}
+
+#[derive(Args, Debug)]
+pub struct Bench {
+    /// Protocols, or `all`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "csm-2l")]
+    pub protocols: Vec<String>,
+    /// Transports
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "shm,tcp", value_parser = transport())]
+    pub transports: Vec<Transport>,
+    /// Fault mechanisms
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "uffd,mprotect", value_parser = faults())]
+    pub faults: Vec<Faults>,
+    /// Leave the applications out
+    #[arg(long)]
+    pub no_applications: bool,
+    /// Runs of each application, of which the median counts
+    #[arg(long, default_value = "5")]
+    pub repeat: usize,
+    /// As little as possible: only whether everything runs
+    #[arg(long)]
+    pub tiny: bool,
+    /// Write every measurement to a file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw the operations into a file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

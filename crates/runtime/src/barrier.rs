@@ -49,7 +49,7 @@ pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure
     let count = cluster.shape.processors() as u32;
     arrive_at_all(cluster, slot, count, each, others_ended)?;
     node.barrier_round.fetch_add(1, Ordering::SeqCst);
-    wait::wake(&node.barrier_round, &node.barrier_sleepers);
+    wait::wake(cluster, &node.barrier_round, &node.barrier_sleepers);
     Ok(())
 }
 

@@ -92,7 +92,7 @@ pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8
     let slot = cluster.at(node).slot(index);
     if reply.mailbox == Mailbox::Signal {
         slot.signalled.store(1, Ordering::SeqCst);
-        return wait::wake(&slot.signalled, &slot.signal_sleepers);
+        return wait::wake(cluster, &slot.signalled, &slot.signal_sleepers);
     }
     slot.value.store(reply.value, Ordering::Relaxed);
     slot.extra.store(reply.extra, Ordering::Relaxed);
@@ -101,7 +101,7 @@ pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8
         slot.text.write(text);
     }
     slot.granted.store(1, Ordering::SeqCst);
-    wait::wake(&slot.granted, &slot.asleep);
+    wait::wake(cluster, &slot.granted, &slot.asleep);
 }
 
 /// One event of this processor for an object: returns when it is granted, or taken where nothing is granted.

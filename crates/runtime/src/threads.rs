@@ -95,7 +95,7 @@ fn stop_slots(cluster: &Cluster, node: NodeId, slots: std::ops::Range<usize>) {
     for index in slots {
         let slot = cluster.at(node).slot(index);
         slot.command.store(END, Ordering::SeqCst);
-        wait::wake(&slot.command, &slot.command_sleepers);
+        wait::wake(cluster, &slot.command, &slot.command_sleepers);
     }
 }
 
@@ -118,7 +118,7 @@ pub fn start_here(cluster: &Cluster, who: ProcessorId, function: u64, argument: 
     slot.function.store(function, Ordering::Relaxed);
     slot.argument.store(argument, Ordering::Relaxed);
     slot.command.store(RUN, Ordering::SeqCst);
-    wait::wake(&slot.command, &slot.command_sleepers);
+    wait::wake(cluster, &slot.command, &slot.command_sleepers);
 }
 
 /// An event that is answered.

@@ -40,9 +40,10 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
 }
 
 /// After `word` was changed: wakes everybody who sleeps on it.
-pub fn wake(word: &AtomicU32, sleepers: &AtomicU32) {
+pub fn wake(cluster: &Cluster, word: &AtomicU32, sleepers: &AtomicU32) {
     fence(Ordering::SeqCst);
     if sleepers.load(Ordering::SeqCst) > 0 {
+        meter::count(cluster, Counter::Wakes, 1);
         futex::wake_all(word);
     }
 }
@@ -62,7 +63,7 @@ pub fn for_event(cluster: &Cluster, last: u32) {
 pub fn wake_views(cluster: &Cluster, node: NodeId) {
     let node = cluster.at(node).node();
     node.event.fetch_add(1, Ordering::SeqCst);
-    wake(&node.event, &node.event_sleepers);
+    wake(cluster, &node.event, &node.event_sleepers);
 }
 
 /// One flush of a view is complete.

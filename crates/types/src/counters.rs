@@ -78,6 +78,8 @@ names! {
         SignalsTaken = "signals_taken",
         /// Times a waiting processor slept in the kernel.
         Sleeps = "sleeps",
+        /// Times somebody who slept there was woken, by a system call.
+        Wakes = "wakes",
         /// System calls for which a shared buffer was made valid first.
         BuffersPrepared = "buffers_prepared",
         /// Protection changes made coarser because the process ran out of mappings (mprotect only).

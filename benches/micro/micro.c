@@ -1,0 +1,143 @@
+/* Micro benchmark: what each operation of the shared memory costs.  Two processes or more, one group of cases a run:
+ *
+ *   finespun run -n 2 --quiet --stats S micro --group misses --board FILE
+ *
+ * FILE is an empty file that all processes map, to meet without a release or an acquire.  Prints one line per case:
+ *
+ *   bench: read-miss ops 768 min 2400 median 2560            nanoseconds an operation
+ *
+ * and marks each case as a phase, for the counts.
+ * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../apps/common/options.h"
+
+#define MUTEXES 64
+
+static const extent FULL = {.pages = 256, .rounds = 12, .pairs = 2000, .most_dirty = 1024, .stream = 64u << 20};
+static const extent TINY = {.pages = 8, .rounds = 2, .pairs = 20, .most_dirty = 16, .stream = 1u << 20};
+
+typedef struct group {
+    const char *name;
+    void (*run)(bench *bench);
+} group;
+
+static const group GROUPS[] = {
+    {"misses", run_misses}, {"releases", run_releases}, {"acquires", run_acquires},
+    {"locks", run_locks},   {"barriers", run_barriers}, {"stream", run_stream},
+};
+
+typedef struct board {
+    _Atomic uint32_t arrived, round;
+} board;
+
+static board *the_board;
+
+uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void meet(void)
+{
+    uint32_t round = atomic_load(&the_board->round);
+    if (atomic_fetch_add(&the_board->arrived, 1) + 1 == (uint32_t)fsp_processes()) {
+        atomic_store(&the_board->arrived, 0);
+        atomic_store(&the_board->round, round + 1);
+    }
+    while (atomic_load(&the_board->round) == round)
+        sched_yield();
+}
+
+static board *map_board(const char *path)
+{
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0 || ftruncate(file, sizeof(board)) != 0) {
+        perror(path);
+        exit(2);
+    }
+    void *memory = mmap(NULL, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+        perror("mmap");
+        exit(2);
+    }
+    close(file);
+    return memory;
+}
+
+/* Process i on the i-th of the cores it may use, so that runs can be compared. */
+static void pin(int process)
+{
+    cpu_set_t allowed, one;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    int skip = process % CPU_COUNT(&allowed), core = 0;
+    while (!CPU_ISSET(core, &allowed) || skip-- > 0)
+        core++;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+/* Process 0 allocates, all learn where. */
+static void allocate(bench *bench)
+{
+    uintptr_t *where = fsp_malloc_all(4 * sizeof *where);
+    size_t pages = bench->extent.most_dirty > bench->extent.pages ? bench->extent.most_dirty : bench->extent.pages;
+    if (bench->me == 0) {
+        where[0] = (uintptr_t)fsp_malloc_on(pages * PAGE, fsp_nodes() - 1);
+        where[1] = (uintptr_t)fsp_malloc_on(pages * PAGE, 0);
+        where[2] = (uintptr_t)fsp_calloc(MUTEXES, 64);
+        where[3] = (uintptr_t)fsp_calloc(2, sizeof(fsp_flag_t));
+    }
+    fsp_barrier_all();
+    bench->far = (uint64_t *)where[0];
+    bench->near = (uint64_t *)where[1];
+    bench->mutexes = (fsp_mutex_t *)where[2];
+    bench->flags = (fsp_flag_t *)where[3];
+    fsp_barrier_all();
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = NULL, *path = NULL;
+    bool tiny = false;
+    const option options[] = {
+        {.flag = "--group", .kind = OPTION_TEXT, .value = &name, .help = "misses, releases, acquires, locks, barriers, stream"},
+        {.flag = "--board", .kind = OPTION_TEXT, .value = &path, .help = "an empty file that all processes can map"},
+        {.flag = "--tiny", .kind = OPTION_SWITCH, .value = &tiny, .help = "as little as possible: does it run?"},
+    };
+    const program program = {.name = "micro", .summary = "What each operation of the shared memory costs.",
+                             .options = options, .option_count = sizeof options / sizeof *options};
+    options_read(&program, argc, argv);
+    if (path == NULL)
+        options_refuse(&program, "--board", "expected a file");
+    const group *chosen = NULL;
+    for (size_t i = 0; i < sizeof GROUPS / sizeof *GROUPS; i++)
+        if (name != NULL && strcmp(GROUPS[i].name, name) == 0)
+            chosen = &GROUPS[i];
+    if (chosen == NULL)
+        options_refuse(&program, "--group", "expected one of those that --help lists");
+    the_board = map_board(path);
+    fsp_init_spmd(&argc, &argv);
+    if (fsp_processes() < 2)
+        fsp_abort(2, "the micro benchmark needs two processes: run it with -n 2");
+    bench bench = {.extent = tiny ? TINY : FULL, .me = fsp_process()};
+    pin(bench.me);
+    allocate(&bench);
+    chosen->run(&bench);
+    fsp_finalize();
+    return 0;
+}

@@ -1,0 +1,247 @@
+/* The part of Finespun's interface that the applications use, on the threads and the memory of one process: what the same
+ * program takes on native threads.  A program is linked with this file instead of libfinespun; FINESPUN_THREADS says how many
+ * processors there are.
+ * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#define _GNU_SOURCE
+#include <finespun/finespun.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PROCESSORS_MAX 256
+
+static int processors = 1;
+static _Thread_local int me;
+static pthread_barrier_t all;
+
+/* A mutex, condition or flag of the program, found by its address; their own 8 bytes only hold the link. */
+typedef struct object {
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+    uint32_t value;
+} object;
+
+static object *object_of(uint64_t *link)
+{
+    _Atomic(uint64_t) *word = (_Atomic(uint64_t) *)link;
+    uint64_t found = atomic_load_explicit(word, memory_order_acquire);
+    if (found != 0)
+        return (object *)(uintptr_t)found;
+    object *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        abort();
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_cond_init(&made->condition, NULL);
+    uint64_t none = 0;
+    if (atomic_compare_exchange_strong(word, &none, (uint64_t)(uintptr_t)made))
+        return made;
+    free(made);
+    return (object *)(uintptr_t)none;
+}
+
+static void pin(int which)
+{
+    cpu_set_t allowed, one;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    int skip = which % CPU_COUNT(&allowed), core = 0;
+    while (!CPU_ISSET(core, &allowed) || skip-- > 0)
+        core++;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+}
+
+fsp_status fsp_init(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    const char *threads = getenv("FINESPUN_THREADS");
+    processors = threads != NULL ? atoi(threads) : 1;
+    if (processors < 1 || processors > PROCESSORS_MAX) {
+        fprintf(stderr, "FINESPUN_THREADS: expected 1 to %d\n", PROCESSORS_MAX);
+        exit(2);
+    }
+    pthread_barrier_init(&all, NULL, (unsigned)processors);
+    return FSP_OK;
+}
+
+void fsp_finalize(void)
+{
+}
+
+void fsp_abort(int code, const char *why)
+{
+    fprintf(stderr, "%s\n", why);
+    exit(code);
+}
+
+int fsp_node(void)
+{
+    return 0;
+}
+
+int fsp_nodes(void)
+{
+    return 1;
+}
+
+int fsp_processor(void)
+{
+    return me;
+}
+
+int fsp_processors(void)
+{
+    return processors;
+}
+
+int fsp_processors_per_node(void)
+{
+    return processors;
+}
+
+void fsp_phase_begin(const char *name)
+{
+    (void)name;
+}
+
+void fsp_phase_end(void)
+{
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+void *fsp_malloc(size_t size)
+{
+    return malloc(size);
+}
+
+void *fsp_calloc(size_t count, size_t size)
+{
+    return calloc(count, size);
+}
+
+void *fsp_realloc(void *old, size_t size)
+{
+    return realloc(old, size);
+}
+
+void *fsp_aligned_alloc(size_t alignment, size_t size)
+{
+    void *memory = NULL;
+    return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? memory : NULL;
+}
+
+void fsp_free(void *pointer)
+{
+    free(pointer);
+}
+
+void *fsp_malloc_on(size_t size, int node)
+{
+    (void)node;
+    return fsp_aligned_alloc(4096, size);
+}
+
+void *fsp_malloc_distributed(size_t size, size_t block)
+{
+    (void)block;
+    return fsp_aligned_alloc(4096, size);
+}
+
+/* ---- threads -------------------------------------------------------------------------------------------------------- */
+
+typedef struct part {
+    int processor;
+    void (*run)(void *);
+    void *argument;
+} part;
+
+static void *run_part(void *given)
+{
+    part *mine = given;
+    me = mine->processor;
+    pin(me);
+    mine->run(mine->argument);
+    return NULL;
+}
+
+fsp_status fsp_parallel(void (*run)(void *), void *argument)
+{
+    pthread_t threads[PROCESSORS_MAX];
+    part parts[PROCESSORS_MAX];
+    for (int i = 0; i < processors; i++)
+        parts[i] = (part){.processor = i, .run = run, .argument = argument};
+    for (int i = 1; i < processors; i++)
+        if (pthread_create(&threads[i], NULL, run_part, &parts[i]) != 0)
+            fsp_abort(1, "no more threads");
+    run_part(&parts[0]);
+    for (int i = 1; i < processors; i++)
+        pthread_join(threads[i], NULL);
+    return FSP_OK;
+}
+
+/* ---- synchronization ------------------------------------------------------------------------------------------------- */
+
+fsp_status fsp_mutex_lock(fsp_mutex_t *mutex)
+{
+    pthread_mutex_lock(&object_of(&mutex->reserved)->mutex);
+    return FSP_OK;
+}
+
+fsp_status fsp_mutex_trylock(fsp_mutex_t *mutex)
+{
+    return pthread_mutex_trylock(&object_of(&mutex->reserved)->mutex) == 0 ? FSP_OK : FSP_BUSY;
+}
+
+fsp_status fsp_mutex_unlock(fsp_mutex_t *mutex)
+{
+    pthread_mutex_unlock(&object_of(&mutex->reserved)->mutex);
+    return FSP_OK;
+}
+
+fsp_status fsp_cond_wait(fsp_cond_t *condition, fsp_mutex_t *mutex)
+{
+    pthread_cond_wait(&object_of(&condition->reserved)->condition, &object_of(&mutex->reserved)->mutex);
+    return FSP_OK;
+}
+
+fsp_status fsp_cond_signal(fsp_cond_t *condition)
+{
+    pthread_cond_signal(&object_of(&condition->reserved)->condition);
+    return FSP_OK;
+}
+
+fsp_status fsp_cond_broadcast(fsp_cond_t *condition)
+{
+    pthread_cond_broadcast(&object_of(&condition->reserved)->condition);
+    return FSP_OK;
+}
+
+fsp_status fsp_barrier_all(void)
+{
+    pthread_barrier_wait(&all);
+    return FSP_OK;
+}
+
+fsp_status fsp_flag_set(fsp_flag_t *flag, uint32_t value)
+{
+    object *object = object_of(&flag->reserved);
+    pthread_mutex_lock(&object->mutex);
+    object->value = value > object->value ? value : object->value;
+    pthread_cond_broadcast(&object->condition);
+    pthread_mutex_unlock(&object->mutex);
+    return FSP_OK;
+}
+
+fsp_status fsp_flag_wait(fsp_flag_t *flag, uint32_t value)
+{
+    object *object = object_of(&flag->reserved);
+    pthread_mutex_lock(&object->mutex);
+    while (object->value < value)
+        pthread_cond_wait(&object->condition, &object->mutex);
+    pthread_mutex_unlock(&object->mutex);
+    return FSP_OK;
+}

@@ -1,0 +1,78 @@
+//! `finespun bench`: what each operation of the shared memory costs, per protocol, transport and fault mechanism; the
+//! applications beside the sequential program and native threads; and, in the same run, the machine's own floors and other
+//! systems for distributed memory. Times are minima and medians; counts stand beside them; nothing here decides whether a
+//! time is good: the tables give ratios to a floor and to a peer.
+//!
+//! ```text
+//!   programs   benches/micro (C, on the public headers), benches/peers, benches/native: what is measured
+//!   measure    runs them as jobs, reads their lines and the counts of their phases
+//!   results    one row for each measurement: JSON
+//!   table      rows as Markdown, with ratios;  drawing: the same as a picture
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod applications;
+mod drawing;
+mod measure;
+mod results;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+pub use drawing::draw;
+pub use results::{Kind, Machine, Results, Row};
+pub use table::tables;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The command `finespun` itself.
+    pub finespun: PathBuf,
+    /// The folder of the programs that are measured.
+    pub programs: PathBuf,
+    /// Protocol, transport and fault mechanism, each measured with every micro benchmark.
+    pub settings: Vec<Setting>,
+    /// Applications too: with the first setting of each transport.
+    pub applications: bool,
+    /// As little as possible: does everything run?
+    pub tiny: bool,
+    /// Runs of each application, of which the median counts.
+    pub repeat: usize,
+}
+
+/// How a job is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Of `finespun run --protocol help`.
+    pub protocol: String,
+    /// `shm` or `tcp`.
+    pub transport: String,
+    /// `uffd`, `mprotect` or `auto`.
+    pub faults: String,
+}
+
+/// Measures all of the plan. `tell` hears what is being done, a line each.
+///
+/// # Errors
+/// A sentence: which program failed, and what it said.
+pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Results, String> {
+    let mut results = Results::new(Machine::here(&plan.programs));
+    tell("the machine's own floors");
+    results.rows.extend(measure::floors(plan)?);
+    measure::peers(plan, &mut results, tell)?;
+    for setting in &plan.settings {
+        measure::micro(plan, setting, &mut results.rows, tell)?;
+    }
+    if plan.applications {
+        applications::measure(plan, &mut results, tell)?;
+    }
+    Ok(results)
+}
+
+/// The folder of the measured programs beside a command: `libexec/finespun` in the same tree.
+#[must_use]
+pub fn programs_beside(command: &Path) -> Option<PathBuf> {
+    let folder = command.parent()?.parent()?.join("libexec/finespun");
+    folder.join("micro").exists().then_some(folder)
+}

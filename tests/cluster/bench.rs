@@ -1,0 +1,71 @@
+//! `finespun bench`, as small as it goes: every case must still run, under every protocol.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{built, protocols, succeed};
+
+/// Cases that tell whether their group ran to its end.
+const CASES: &[&str] = &[
+    "read-miss-first",
+    "write-upgrade",
+    "release-whole-16",
+    "acquire-16",
+    "lock-again",
+    "flag-round-trip",
+    "barrier-16",
+    "stream-mib",
+];
+
+fn bench(flags: &[&str], name: &str) -> Value {
+    let folder = built("lib").with_file_name("tests");
+    fs::create_dir_all(&folder).expect("writable");
+    let json = folder.join(format!("{name}.json"));
+    let mut command = Command::new(built("bin/finespun"));
+    command.args(["bench", "--tiny", "--repeat", "1"]).args(flags).arg("--json").arg(&json);
+    succeed(&mut command);
+    serde_json::from_str(&fs::read_to_string(json).expect("written")).expect("json")
+}
+
+fn has(rows: &[Value], case: &str, protocol: &str, transport: &str) -> bool {
+    let text = |row: &Value, key: &str| row[key].as_str().expect("a text").to_owned();
+    rows.iter().any(|row| {
+        text(row, "case") == case
+            && text(row, "protocol") == protocol
+            && text(row, "transport") == transport
+            && row["min_ns"]
+                .as_f64()
+                .is_some_and(|least| least > 0.0 && least <= row["median_ns"].as_f64().unwrap_or(0.0))
+    })
+}
+
+#[test]
+fn every_case_runs_under_every_protocol() {
+    let found = bench(&["--no-applications", "--protocols", "all", "--faults", "auto"], "bench-micro");
+    let rows = found["rows"].as_array().expect("rows");
+    for protocol in protocols() {
+        for transport in &protocol.transports {
+            for case in CASES {
+                assert!(has(rows, case, &protocol.name, transport), "{case} under {} over {transport}", protocol.name);
+            }
+        }
+    }
+    for floor in ["fault-mprotect", "copy-page", "line-round-trip", "pthread-barrier", "tcp-page-blocking"] {
+        assert!(has(rows, floor, "", ""), "{floor}");
+    }
+}
+
+#[test]
+fn applications_run_beside_native_threads() {
+    let found = bench(&["--faults", "auto"], "bench-applications");
+    let rows = found["rows"].as_array().expect("rows");
+    for app in ["sor", "lu", "clu", "matmul", "gauss", "tsp"] {
+        for (way, transport) in
+            [("sequential", ""), ("native", ""), ("csm-2l 2x1", "shm"), ("csm-2l 2x1", "tcp"), ("csm-2l 1x2", "shm")]
+        {
+            assert!(has(rows, app, way, transport), "{app} {way} {transport}");
+        }
+    }
+}
