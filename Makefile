@@ -7,6 +7,8 @@
 #   make fix       writes what verify can have written for it
 #   make protocols-table   every application under every protocol, counted
 #   make bench     what each operation costs, beside floors and peers (installs these where it may)
+#   make strings-figures   every application in the configurations of Strings' ablation
+#   make locks-table       what locking costs, queue against migratory
 #   make install   PREFIX=/usr/local: command, library, headers
 #   make clean
 
@@ -81,6 +83,13 @@ bench: build
 	-scripts/prepare.sh bench
 	$(MAKE) bench-peers
 	build/bin/finespun bench --json build/bench.json --svg build/bench.svg
+
+# What docs/protocols/strings-ablation.md reads; need python3.
+.PHONY: strings-figures locks-table
+strings-figures: build
+	@scripts/strings-figures.py --svg build/strings-figures.svg
+locks-table: build
+	@scripts/locks-table.py
 
 # ---- prove --------------------------------------------------------------------------------------------------------
 

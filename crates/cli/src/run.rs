@@ -83,7 +83,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         memory: Vec::new(),
         protocol: protocol.name.into(),
         layout: finespun_runtime::segment::layout(),
-        switches: options.chosen.over(Switches::DEFAULT),
+        switches: options.chosen.over(Switches::of(protocol.family)),
     })
 }
 

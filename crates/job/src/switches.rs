@@ -4,6 +4,7 @@
 //! Together they give the configurations in which Strings measured its design, one decision after the other
 //! [Strings §3.7]: see [`Strings`].
 
+use finespun_protocol::Family;
 use serde::{Deserialize, Serialize};
 
 macro_rules! choice {
@@ -110,6 +111,14 @@ pub struct Switches {
 }
 
 impl Switches {
+    /// What a job of these tables has when nothing else is said: for those of Strings, its own mutexes.
+    #[must_use]
+    pub const fn of(family: Family) -> Self {
+        match family {
+            Family::Cashmere => Self::DEFAULT,
+        }
+    }
+
     /// What a job has when nothing else is said.
     pub const DEFAULT: Self = Self {
         locks: Locks::Queue,

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use finespun_job::switches::Locks;
+use finespun_protocol::Family;
 use finespun_sync::migratory::{Action, Event, Message, Place};
 use finespun_types::{Counter, NodeId, ProcessorId};
 
@@ -101,16 +102,23 @@ fn send(cluster: &Cluster, from: NodeId, to: NodeId, mutex: u64, message: Messag
 }
 
 /// Processors in whose name a later release flushes also what this processor wrote, so that a mutex may pass between them
-/// without one. What the processor wrote is on its view's dirty list, and a release takes the whole list: those of the view.
+/// without one. By the protocol: whose stores one release covers, those of a view or those of the node.
 ///
-/// Sound because the protocol knows views, not threads: that the view's thread A wrote, handed the mutex to its thread B,
-/// and B went on is the same to every table as if one thread had done both. Whoever gets the mutex outside of the view gets it
-/// by an unlock, which comes after a release of the view; and whoever is told something by A in another way, by a
-/// barrier or a flag, is told after A's own release. The mutex itself orders the two threads' accesses to the one mapping.
+/// *Of a view*, as with Cashmere, whose dirty lists are the views'. Sound because the protocol knows views, not threads: that the
+/// view's thread A wrote, handed the mutex to its thread B, and B went on is the same to every table as if one thread had done
+/// both. Whoever gets the mutex outside of the view gets it by an unlock, which comes after a release of the view; and
+/// whoever is told something by A in another way, by a barrier or a flag, is told after A's own release. The mutex itself
+/// orders the two threads' accesses to the one mapping. Another view of the node would not do: its release takes its own list.
+///
+/// *Of the node*, as with Strings, whose dirty list is the node's and whose acquire does nothing: the same with "node" for "view",
+/// and the views see each other's stores in the one frame.
 pub fn heirs(cluster: &Cluster) -> Range<u32> {
-    let threads = cluster.shape.threads;
-    let first = cluster.processor_at(usize::from(cluster.my_view().0) * threads);
-    first.0..first.0 + threads as u32
+    let shape = &cluster.shape;
+    let (first, count) = match cluster.job.family() {
+        Family::Cashmere => (usize::from(cluster.my_view().0) * shape.threads, shape.threads),
+    };
+    let first = cluster.processor_at(first);
+    first.0..first.0 + count as u32
 }
 
 /// Is there anybody among them but the processor itself?
