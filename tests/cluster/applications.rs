@@ -20,6 +20,8 @@ const COUNTS: &[&str] = &[
     "write_notices",
     "exclusive_entries",
     "exclusive_breaks",
+    "broadcasts",
+    "broadcast_hits",
     "migrations",
     "migration_attempts",
     "fetches_skipped",

@@ -2,7 +2,9 @@
 
 use finespun_protocol::cashmere::variants::Variant;
 
+use crate::cashmere::broadcast;
 use crate::driver::Form;
+use crate::tmk;
 
 /// The protocol with all its forms; the variants have one each.
 const WHOLE: &str = "csm-2l";
@@ -18,10 +20,16 @@ pub struct Protocol {
     pub note: Option<&'static str>,
 }
 
-/// All names.
+/// The names of Cashmere's family whose tables are the same.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     std::iter::once(WHOLE).chain(Variant::NAMED.iter().map(|(name, _)| *name)).chain([ONE_LEVEL]).collect()
+}
+
+/// Those and the protocols with tables of their own.
+#[must_use]
+pub fn all_names() -> Vec<&'static str> {
+    [names(), broadcast::NAMES.to_vec(), vec![tmk::NAME]].concat()
 }
 
 /// The protocol of this name.

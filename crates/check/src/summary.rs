@@ -4,13 +4,16 @@ use std::time::Instant;
 
 use finespun_protocol::cashmere::Cashmere;
 
+use crate::cashmere::broadcast;
 use crate::cashmere::bugs::SEEDED;
 use crate::driver::{Broken, Form, Grain};
 use crate::explore::{Violation, explore};
 use crate::litmus::LITMUS;
 use crate::program::Shape;
-use crate::random;
+use crate::seeded::Seeded;
+use crate::subject::Subject;
 use crate::worlds::{WAYS, WORLDS, World};
+use crate::{random, worlds};
 
 /// How much to do.
 #[derive(Clone, Copy, Debug)]
@@ -65,27 +68,65 @@ const SHAPES: [Shape; 4] = [
     Shape { nodes: 3, views: 1, threads: 2, units: 2 },
 ];
 
+/// One world in one form and grain.
+struct Exploration {
+    world: &'static World,
+    form: Form,
+    grain: Grain,
+    /// How many states it has.
+    pinned: usize,
+}
+
 /// Checks Cashmere's tables and says what was covered, line by line.
 ///
 /// # Errors
 /// The first sentence that does not hold, with the run that leads to it.
 pub fn check_cashmere(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
+    let mut explorations = Vec::new();
+    for world in options.worlds {
+        let all = WAYS.into_iter().zip(world.states);
+        let here = all.filter(|((form, _), _)| options.forms.contains(form));
+        explorations.extend(here.map(|((form, grain), pinned)| Exploration { world, form, grain, pinned }));
+    }
+    check_tables::<Cashmere>(options, &explorations, SEEDED, say)
+}
+
+/// Checks the tables of adaptive broadcast, in the one form that they run in.
+///
+/// # Errors
+/// As above.
+pub fn check_broadcast(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
+    let mut explorations = Vec::new();
+    for (name, pinned) in broadcast::PINNED {
+        let world = worlds::named(name).ok_or_else(|| told(Broken::new(COUNTED, format!("no world {name}"))))?;
+        let both = [Grain::Event, Grain::Action].into_iter().zip(*pinned);
+        explorations.extend(both.map(|(grain, pinned)| Exploration { world, form: broadcast::FORM, grain, pinned }));
+    }
+    check_tables(Options { forms: &[broadcast::FORM], ..options }, &explorations, broadcast::SEEDED, say)
+}
+
+fn check_tables<P: Subject>(
+    options: Options<'_>,
+    explorations: &[Exploration],
+    seeded: &[Seeded<P>],
+    say: &mut dyn FnMut(&str),
+) -> Result<Summary, Violation> {
     let mut summary = Summary::default();
     say("every interleaving (nodes x views x units):");
-    explore_worlds(options, &mut summary, say)?;
+    explore_worlds::<P>(explorations, &mut summary, say)?;
     say("litmus tests, every form, every interleaving:");
     for litmus in LITMUS {
         let mut states = 0;
         for &form in options.forms {
-            states += litmus.run::<Cashmere>(form)?;
+            states += litmus.run::<P>(form)?;
         }
         say(&format!("  {:<44} {states:>8} states", litmus.name));
         summary.litmus += 1;
     }
     say(&format!("random runs from seed {}:", options.seed));
-    run_randomly(options, &mut summary, say)?;
+    run_randomly::<P>(options, &mut summary, say)?;
     say("seeded bugs:");
-    let seeded_here = SEEDED.iter().filter(|seeded| options.forms.contains(&seeded.form));
+    let seeded_here = seeded.iter().filter(|seeded| options.forms.contains(&seeded.form));
     for seeded in seeded_here.clone() {
         let caught = seeded.find().map_err(|why| told(Broken::new(CAUGHT, why)))?;
         let (bug, form) = (seeded.name(), format!("{:?}", seeded.form));
@@ -106,43 +147,50 @@ pub fn check_cashmere(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result
     Ok(summary)
 }
 
-fn explore_worlds(options: Options<'_>, summary: &mut Summary, say: &mut dyn FnMut(&str)) -> Result<(), Violation> {
-    for world in options.worlds {
-        say(&format!("  {}", world.name));
-        for ((form, grain), pinned) in
-            WAYS.into_iter().zip(world.states).filter(|((form, _), _)| options.forms.contains(form))
-        {
-            let rules = world.rules::<Cashmere>(form, grain).map_err(|why| told(Broken::new(COUNTED, why)))?;
-            let clock = Instant::now();
-            let report = explore(&rules, STATES_MAX);
-            if let Some(violation) = report.violation {
-                return Err(violation);
-            }
-            let (states, transitions, seconds) = (report.states, report.transitions, clock.elapsed().as_secs_f64());
-            let way = way(form, grain);
-            say(&format!(
-                "    {} {way} {states:>7} states {transitions:>8} transitions {seconds:>6.2} s",
-                rules.program.shape
-            ));
-            if states != pinned {
-                let detail = format!("{}, {way}: {states}, not {pinned}", world.name);
-                return Err(told(Broken::new(COUNTED, detail)));
-            }
-            summary.worlds += 1;
-            summary.states += states;
-            summary.transitions += transitions;
+fn explore_worlds<P: Subject>(
+    explorations: &[Exploration],
+    summary: &mut Summary,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), Violation> {
+    let mut last = "";
+    for &Exploration { world, form, grain, pinned } in explorations {
+        if world.name != last {
+            say(&format!("  {}", world.name));
+            last = world.name;
         }
+        let rules = world.rules::<P>(form, grain).map_err(|why| told(Broken::new(COUNTED, why)))?;
+        let clock = Instant::now();
+        let report = explore(&rules, STATES_MAX);
+        if let Some(violation) = report.violation {
+            return Err(violation);
+        }
+        let (states, transitions, seconds) = (report.states, report.transitions, clock.elapsed().as_secs_f64());
+        let way = way(form, grain);
+        say(&format!(
+            "    {} {way} {states:>7} states {transitions:>8} transitions {seconds:>6.2} s",
+            rules.program.shape
+        ));
+        if states != pinned {
+            let detail = format!("{}, {way}: {states}, not {pinned}", world.name);
+            return Err(told(Broken::new(COUNTED, detail)));
+        }
+        summary.worlds += 1;
+        summary.states += states;
+        summary.transitions += transitions;
     }
     Ok(())
 }
 
-fn run_randomly(options: Options<'_>, summary: &mut Summary, say: &mut dyn FnMut(&str)) -> Result<(), Violation> {
+fn run_randomly<P: Subject>(
+    options: Options<'_>,
+    summary: &mut Summary,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), Violation> {
     for shape in SHAPES {
         for (form, grain) in WAYS.into_iter().filter(|(form, _)| options.forms.contains(form)) {
             let mut steps = 0;
             for run in 0..options.random_runs {
-                steps +=
-                    random::run::<Cashmere>(shape, form, grain, options.seed + run).map_err(|violation| *violation)?;
+                steps += random::run::<P>(shape, form, grain, options.seed + run).map_err(|violation| *violation)?;
             }
             say(&format!("  {shape} {} {} runs, {steps} steps", way(form, grain), options.random_runs));
             summary.random_runs += options.random_runs;

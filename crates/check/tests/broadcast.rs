@@ -5,7 +5,7 @@ use finespun_check::driver::{Form, Grain};
 use finespun_check::explore::explore;
 use finespun_check::litmus::LITMUS;
 use finespun_check::program::Shape;
-use finespun_check::{random, worlds};
+use finespun_check::{Options, check_broadcast, random, worlds};
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 
 const GRAINS: [Grain; 2] = [Grain::Event, Grain::Action];
@@ -51,4 +51,14 @@ fn larger_worlds_at_random_keep_every_sentence_and_end() {
             }
         }
     }
+}
+
+#[test]
+fn the_summary_covers_every_world_litmus_test_and_bug() {
+    let mut lines = Vec::new();
+    let options = Options { random_runs: 3, ..Options::default() };
+    let summary = check_broadcast(options, &mut |line| lines.push(line.to_owned())).unwrap();
+    assert_eq!((summary.worlds, summary.litmus, summary.bugs), (2 * PINNED.len(), LITMUS.len(), SEEDED.len()));
+    assert_eq!(summary.states, PINNED.iter().flat_map(|(_, states)| states).sum());
+    assert!(lines.last().unwrap().starts_with("covered: "));
 }

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use finespun_check::{Options, Summary, Violation, check_cashmere, protocols, tmk};
+use finespun_check::cashmere::broadcast;
+use finespun_check::{Options, Summary, Violation, check_broadcast, check_cashmere, protocols, tmk};
 use finespun_errors::{Code, Place, Report};
 
 /// Checks `protocol`. The exit code is 1 when a sentence does not hold; the run that leads there is printed.
@@ -13,8 +14,11 @@ pub fn check(protocol: &str) -> Result<i32, Report> {
     if protocol == tmk::NAME {
         return Ok(exit_code(tmk::check_tmk(tmk::Options::default(), &mut say)));
     }
+    if broadcast::NAMES.contains(&protocol) {
+        return Ok(exit_code(check_broadcast(Options::default(), &mut say)));
+    }
     let Some(what) = protocols::named(protocol) else {
-        let names = [protocols::names(), vec![tmk::NAME]].concat().join(", ");
+        let names = protocols::all_names().join(", ");
         let what = format!("this build cannot check {protocol}; there is: {names}");
         return Err(Report { code: Code::Usage, place: Place::Launcher, what });
     };

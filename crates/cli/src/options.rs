@@ -40,8 +40,8 @@ pub enum Action {
     Doctor,
     /// Check a protocol: every interleaving of small worlds, random larger ones, and seeded bugs
     Check {
-        /// csm-2l: in all its forms; csm-dms, csm-ms, csm-s, csm-none: in the form of this variant
-        #[arg(value_parser = PossibleValuesParser::new(finespun_check::protocols::names()))]
+        /// csm-2l: in all its forms; csm-dms, csm-ms, csm-s, csm-none: in the form of this variant; the others: their own tables
+        #[arg(value_parser = PossibleValuesParser::new(finespun_check::protocols::all_names()))]
         protocol: String,
     },
     /// Measure what each operation costs, beside the machine's floors, other systems, and native threads

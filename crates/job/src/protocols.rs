@@ -61,6 +61,17 @@ pub const PROTOCOLS: &[Named] = &[
         one_level: true,
         ..cashmere("csm-1l-dms", Variant::DMS)
     },
+    Named {
+        line: "csm-ms with adaptive broadcast: widely read pages go once into a buffer that all nodes read",
+        family: Family::Broadcasting,
+        ..cashmere("csm-adb", Variant::MS)
+    },
+    Named {
+        line: "csm-adb at one level: every process is a node of its own; -n N -p P runs as N x P nodes",
+        family: Family::Broadcasting,
+        one_level: true,
+        ..cashmere("csm-1l-adb", Variant::MS)
+    },
 ];
 
 /// A protocol of Cashmere's family over `shm`.

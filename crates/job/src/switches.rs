@@ -115,7 +115,7 @@ impl Switches {
     #[must_use]
     pub const fn of(family: Family) -> Self {
         match family {
-            Family::Cashmere => Self::DEFAULT,
+            Family::Cashmere | Family::Broadcasting => Self::DEFAULT,
         }
     }
 

@@ -16,4 +16,6 @@ pub mod tmk;
 pub enum Family {
     /// [`cashmere`].
     Cashmere,
+    /// [`cashmere::broadcast`].
+    Broadcasting,
 }

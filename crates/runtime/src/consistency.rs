@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use finespun_protocol::Family;
 use finespun_protocol::cashmere::sync::release_began;
 use finespun_protocol::page::{Demand, Outcome};
 use finespun_types::{Access, Bucket, UnitId};
@@ -26,6 +27,9 @@ fn release_untimed(cluster: &Cluster) {
     let _one_release = view.releasing.guard();
     let several_threads = view.several_threads.load(Ordering::Relaxed) != 0;
     let since = release_began(node.tick(), several_threads);
+    if cluster.shape.family == Family::Broadcasting {
+        node.node().interval.fetch_add(1, Ordering::Relaxed);
+    }
     let mut taken = node.take_dirty(id);
     let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, taken.as_mut_slice()) };
     let event = Demand::Flush { view: id, since };

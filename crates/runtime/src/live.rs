@@ -1,6 +1,7 @@
 //! What the runtime needs of a protocol beside its tables: the words of its messages on the wire, and what it counts.
 
 use finespun_protocol::Family;
+use finespun_protocol::cashmere::broadcast::{self, Broadcasting};
 use finespun_protocol::cashmere::{Cashmere, Msg};
 use finespun_protocol::page::Protocol;
 use finespun_types::{Counter, NodeId, NodeSet};
@@ -83,6 +84,46 @@ impl Live for Cashmere {
     }
 }
 
+impl Live for Broadcasting {
+    const FAMILY: Family = Family::Broadcasting;
+
+    fn words(msg: broadcast::Msg) -> (u8, u64) {
+        match msg {
+            broadcast::Msg::Plain(msg) => Cashmere::words(msg),
+            broadcast::Msg::Look => (32, 0),
+            broadcast::Msg::Buffered { alone } => (33, u64::from(alone)),
+            broadcast::Msg::NoBuffer => (34, 0),
+            broadcast::Msg::Announced => (35, 0),
+        }
+    }
+
+    fn msg(number: u8, word: u64) -> Option<broadcast::Msg> {
+        match number {
+            32 => Some(broadcast::Msg::Look),
+            33 => Some(broadcast::Msg::Buffered { alone: word != 0 }),
+            34 => Some(broadcast::Msg::NoBuffer),
+            35 => Some(broadcast::Msg::Announced),
+            plain => Cashmere::msg(plain, word).map(broadcast::Msg::Plain),
+        }
+    }
+
+    fn counter(msg: broadcast::Msg) -> Option<Counter> {
+        match msg {
+            broadcast::Msg::Plain(msg) => Cashmere::counter(msg),
+            broadcast::Msg::Buffered { .. } => Some(Counter::BroadcastHits),
+            broadcast::Msg::Look | broadcast::Msg::NoBuffer | broadcast::Msg::Announced => None,
+        }
+    }
+
+    fn home(unit: &Self::Unit) -> Option<NodeId> {
+        unit.home()
+    }
+
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
+        manager.home()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +151,14 @@ mod tests {
             assert_eq!(Cashmere::msg(number, word), Some(msg));
         }
         assert_eq!(Cashmere::msg(99, 0), None);
+    }
+
+    #[test]
+    fn every_message_of_adaptive_broadcast_survives_the_wire() {
+        use broadcast::Msg::{Announced, Buffered, Look, NoBuffer, Plain};
+        for msg in [Plain(Msg::Break), Look, Buffered { alone: true }, Buffered { alone: false }, NoBuffer, Announced] {
+            let (number, word) = Broadcasting::words(msg);
+            assert_eq!(Broadcasting::msg(number, word), Some(msg));
+        }
     }
 }

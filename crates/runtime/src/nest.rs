@@ -15,10 +15,13 @@
 //! be releasing the same unit in the other direction: they are executed after the nest, each as a nest of its own, and
 //! the release is not over before.
 
+use std::sync::atomic::Ordering;
+
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
+use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::page::{Action, Contents, Demand, Event, Message, Outcome, Protocol, Role, Step};
+use finespun_protocol::page::{Action, Buffers, Contents, Demand, Event, Message, Outcome, Protocol, Role, Step};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId, ViewId};
 
 use crate::cluster::Cluster;
@@ -35,6 +38,8 @@ pub enum Attached<'a> {
     Nothing,
     /// A page.
     Page(Page),
+    /// A page that was in a broadcast buffer: it crossed between nodes when it was written there.
+    Buffered(Page),
     /// An encoded diff.
     Diff(&'a [u8]),
 }
@@ -73,6 +78,7 @@ struct Nest<'a, P: Live> {
 pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
     match cluster.shape.family {
         Family::Cashmere => Nest::<Cashmere>::present(cluster, unit, demand, rights),
+        Family::Broadcasting => Nest::<Broadcasting>::present(cluster, unit, demand, rights),
     }
 }
 
@@ -80,6 +86,7 @@ pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) 
 pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, words: (u8, u64), attached: Attached<'_>) {
     match cluster.shape.family {
         Family::Cashmere => Nest::<Cashmere>::receive(cluster, from, unit, words, attached),
+        Family::Broadcasting => Nest::<Broadcasting>::receive(cluster, from, unit, words, attached),
     }
 }
 
@@ -88,6 +95,7 @@ pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
     let (locked, view) = (cluster.mine().lock(unit), cluster.my_view());
     match cluster.shape.family {
         Family::Cashmere => Cashmere::access(locked.state::<Cashmere>(), view),
+        Family::Broadcasting => Broadcasting::access(locked.state::<Broadcasting>(), view),
     }
 }
 
@@ -95,6 +103,7 @@ pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
 pub fn home(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
     match cluster.shape.family {
         Family::Cashmere => known_home::<Cashmere>(cluster, unit),
+        Family::Broadcasting => known_home::<Broadcasting>(cluster, unit),
     }
 }
 
@@ -166,7 +175,8 @@ impl<'a, P: Live> Nest<'a, P> {
         let (cluster, unit) = (self.cluster, self.unit);
         let place = cluster.place(node, unit);
         let now = cluster.at(node).tick();
-        let step = P::on_unit(self.at(node).unit::<P>(), place, now, event);
+        let buffers = if P::BROADCASTS { self.hint(node) } else { Buffers::default() };
+        let step = P::on_unit_seeing(self.at(node).unit::<P>(), buffers, place, now, event);
         self.perform(node, step, attached)
     }
 
@@ -174,12 +184,35 @@ impl<'a, P: Live> Nest<'a, P> {
     fn deliver(&mut self, from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'_>) {
         let step = match msg.role() {
             Role::Manager => P::on_manager(self.at(to).manager::<P>(), from, msg),
+            Role::Home if P::BROADCASTS => return self.deliver_to_broadcaster(from, to, msg, attached),
             Role::Home => P::on_directory(self.at(to).directory::<P>(), to, from, msg),
             Role::Copy => {
                 self.run_unit(to, Event::Recv { from, msg }, attached);
                 return;
             }
         };
+        self.perform(to, step, attached);
+    }
+
+    /// Does a broadcast buffer of the home seem to hold the unit? Not asked by the home.
+    fn hint(&mut self, node: NodeId) -> Buffers {
+        let (cluster, unit) = (self.cluster, self.unit);
+        let home = cluster.place(node, unit).fixed_home.or_else(|| P::home(self.at(node).state::<P>()));
+        let held = home.is_some_and(|home| home != node && cluster.at(home).holds(unit));
+        Buffers { held, interval: 0 }
+    }
+
+    /// Executes a message at a home that has broadcast buffers, with the page from one if the message is about that.
+    fn deliver_to_broadcaster(&mut self, from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'_>) {
+        let (cluster, unit) = (self.cluster, self.unit);
+        let home = cluster.at(to);
+        // The lock comes first.
+        let locked = self.at(to);
+        let interval = home.node().interval.load(Ordering::Relaxed);
+        let copied = if msg.wants_buffer() { home.take_from_buffer(unit) } else { None };
+        let held = if msg.wants_buffer() { copied.is_some() } else { home.holds(unit) };
+        let step = P::on_directory_seeing(locked.directory::<P>(), Buffers { held, interval }, to, from, msg);
+        let attached = copied.as_ref().map_or(attached, |copied| Attached::Buffered(copied.page()));
         self.perform(to, step, attached);
     }
 
@@ -208,7 +241,9 @@ impl<'a, P: Live> Nest<'a, P> {
             }
             Action::ApplyDiff => match attached {
                 Attached::Diff(diff) if frames::apply(diff, self.at(node).frame()).is_ok() => {}
-                Attached::Diff(_) | Attached::Page(_) | Attached::Nothing => misuse::malformed(cluster, unit, node),
+                Attached::Diff(_) | Attached::Page(_) | Attached::Buffered(_) | Attached::Nothing => {
+                    misuse::malformed(cluster, unit, node)
+                }
             },
             Action::MakeTwin => {
                 meter::count(cluster, Counter::Twins, 1);
@@ -225,7 +260,12 @@ impl<'a, P: Live> Nest<'a, P> {
             Action::FetchSkipped => meter::count(cluster, Counter::FetchesSkipped, 1),
             Action::FlushSkipped => meter::count(cluster, Counter::FlushesSkipped, 1),
             Action::EnteredExclusive => meter::count(cluster, Counter::ExclusiveEntries, 1),
-            Action::Broadcast | Action::DropBuffer => unreachable!("csm-2l has no broadcast buffers"),
+            Action::Broadcast => {
+                let frame = Page::at(self.at(node).frame());
+                count_message(cluster, Some(Counter::Broadcasts), Attached::Page(frame));
+                cluster.at(node).broadcast(unit);
+            }
+            Action::DropBuffer => cluster.at(node).drop_buffer(unit),
             Action::HomeMoved => {
                 meter::count(cluster, Counter::Migrations, 1);
                 meter::count(cluster, Counter::MigrationAttempts, 1);
@@ -243,6 +283,7 @@ impl<'a, P: Live> Nest<'a, P> {
                 meter::count(self.cluster, Counter::PageTransfers, 1);
                 page
             }
+            Attached::Buffered(page) => page,
             Attached::Nothing | Attached::Diff(_) => misuse::malformed(self.cluster, self.unit, node),
         }
     }
@@ -338,7 +379,7 @@ impl<'a, P: Live> Nest<'a, P> {
 /// What crosses between nodes: messages over a network, remote operations over shared memory.
 fn count_message(cluster: &Cluster, own: Option<Counter>, attached: Attached<'_>) {
     let contents = match attached {
-        Attached::Nothing => 0,
+        Attached::Nothing | Attached::Buffered(_) => 0,
         Attached::Page(_) => UNIT_BYTES,
         Attached::Diff(diff) => diff.len(),
     };

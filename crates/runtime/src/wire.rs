@@ -177,7 +177,7 @@ impl Words {
 pub fn send_protocol(cluster: &Cluster, to: NodeId, unit: UnitId, (detail, a): (u8, u64), attached: Attached<'_>) {
     let (flags, contents) = match &attached {
         Attached::Nothing => (0, &[][..]),
-        Attached::Page(page) => (WITH_PAGE, page.bytes()),
+        Attached::Page(page) | Attached::Buffered(page) => (WITH_PAGE, page.bytes()),
         Attached::Diff(diff) => (WITH_DIFF, *diff),
     };
     let words = Words { kind: PROTOCOL, detail, flags, target: unit.0, a, ..Words::default() };

@@ -48,6 +48,10 @@ names! {
         ExclusiveEntries = "exclusive_entries",
         /// Units that left exclusive mode because another node asked.
         ExclusiveBreaks = "exclusive_breaks",
+        /// Pages written into a broadcast buffer, each counted as one message of its bytes.
+        Broadcasts = "broadcasts",
+        /// Fetches satisfied from a broadcast buffer.
+        BroadcastHits = "broadcast_hits",
         /// Homes that moved to this node: see `migration_attempts`.
         Migrations = "migrations",
         /// Times this node asked for a unit's home.

@@ -189,6 +189,12 @@ const NESTED: &str = "an acquire while dirty: locks in locks";
 const OWNER: &str = "a page with two readers gets an owner, and readers again";
 const FLUSH: &str = "a processor faults while its neighbour's flush is under way, and others read";
 
+/// The names it is checked under: at one level the tables are the same, in worlds whose nodes have one processor.
+pub const NAMES: [&str; 2] = ["csm-adb", "csm-1l-adb"];
+
+/// The form of the variant: data by messages, metadata direct.
+pub const FORM: Form = Form::Ms;
+
 /// Pinned in [`PINNED`], not for the other variants.
 const ELSEWHERE: [usize; 6] = [0; 6];
 
@@ -261,5 +267,5 @@ pub const SEEDED: &[Seeded<Broadcasting>] = &[
 ];
 
 const fn seeded(bug: Bug, world: &'static str, grain: Grain, sentence: &'static str) -> Seeded<Broadcasting> {
-    Seeded { bug, world, form: Form::Ms, grain, sentence }
+    Seeded { bug, world, form: FORM, grain, sentence }
 }

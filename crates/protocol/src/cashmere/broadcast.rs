@@ -7,18 +7,20 @@
 //!
 //! ```text
 //!  requester                       home
-//!     | -- Fetch -------------------> |  widely read: the frame goes to a buffer
-//!     | <- Announced ---------------- |  no page in it
-//!     | == Look ====================> |  the requester runs this row itself: metadata is direct
-//!     | <= Buffered(page) =========== |  in the sharing set first, then the page, copied from the buffer
+//!     | == Fetch ===================> |  widely read: the frame goes to a buffer
+//!     | <= Announced ================ |  no page in it
+//!     | -- Look --------------------> |
+//!     | <- Buffered(page) ----------- |  in the sharing set first, then the page, copied from the buffer
 //!
-//!     | == Look ====================> |  a fault, while a buffer seems to hold the page: no message at all
-//!     | <= Buffered(page) =========== |
+//!     | -- Look --------------------> |  a fault, while a buffer seems to hold the page: no message at all
+//!     | <- Buffered(page) ----------- |
 //!
-//!     | == Look ====================> |  the buffer was dropped meanwhile
-//!     | <= NoBuffer ================= |
-//!     | -- Fetch -------------------> |  and if the home had announced a buffer to it: the page comes by message now
-//!     | <- Grant(page) -------------- |
+//!     | -- Look --------------------> |  the buffer was dropped meanwhile
+//!     | <- NoBuffer ----------------- |
+//!     | == Fetch ===================> |  and if the home had announced a buffer to it: the page comes by message now
+//!     | <= Grant(page) ============== |
+//!
+//!     ==  a message, handled by the home's engine      --  direct access: the requester runs the home's row itself
 //! ```
 //!
 //! **A buffer is as new as the home's frame** as far as anybody may know. It is dropped when the home's directory hears of

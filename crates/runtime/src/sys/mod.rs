@@ -1,5 +1,6 @@
 //! The unsafe code of the runtime: the node's memory, inherited descriptors, the process.
 
+pub mod buffers;
 pub mod descriptors;
 pub mod frames;
 pub mod lists;

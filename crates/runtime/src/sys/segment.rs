@@ -15,6 +15,7 @@ use finespun_sys::lock::WordLock;
 use finespun_sys::memory::Mapping;
 use finespun_types::{UNIT_BYTES, UnitId, ViewId};
 
+use super::buffers::Buffer;
 use super::lists::{List, ListHead, Taken};
 use super::shape::{GUESTS, Region, STRIPE_BUCKETS, STRIPE_ENTRIES, Shape};
 use super::slot::Slot;
@@ -52,6 +53,10 @@ pub struct Node {
     pub ended_ns: AtomicU64,
     /// Ticks of the cycle counter per 1,000,000 ns.
     pub ticks_per_ms: AtomicU64,
+    /// Releases of the node's views: the number of the home's interval, for the protocol that broadcasts.
+    pub interval: AtomicU32,
+    /// Broadcast buffers ever written.
+    pub next_buffer: AtomicU32,
     /// Guards the job's threads (node 0).
     pub thread_lock: WordLock,
     /// Guards the heap (node 0).
@@ -276,6 +281,20 @@ impl Segment {
             }
         };
         body(&mut finespun_heap::Heap::new(shape.layout, tables))
+    }
+
+    /// A broadcast buffer: its label, and its page.
+    pub fn buffer(&self, number: usize) -> (&Buffer, *mut u8) {
+        let label: *const Buffer = self.pointer(self.shape.buffer, number);
+        let page: *mut [u8; UNIT_BYTES] = self.pointer(self.shape.buffer_page, number);
+        // SAFETY: mapped for the life of self, zeroed at first (a free lock, no unit), and only atomics are inside.
+        (unsafe { &*label }, page.cast())
+    }
+
+    /// The number plus one of the buffer that a unit was last written to.
+    pub fn buffer_of(&self, unit: UnitId) -> &AtomicU32 {
+        // SAFETY: mapped for the life of self and aligned; zero at first, a valid number.
+        unsafe { AtomicU32::from_ptr(self.pointer(self.shape.buffer_of, unit.0 as usize)) }
     }
 
     /// The transport's part of the segment.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   Node | View .. | Slot .. | sync stripes | thread table | units | directories | managers
-//!        | dirty and notice lists (two halves per view) | free twins | heap tables | mesh | twins
+//!        | dirty and notice lists (two halves per view) | free twins | heap tables | broadcast buffers | mesh | twins
 //! ```
 
 use finespun_heap::Layout;
@@ -14,6 +14,7 @@ use finespun_protocol::Family;
 use finespun_transport::Mesh;
 use finespun_types::{Counters, UNIT_BYTES};
 
+use super::buffers::{BUFFERS, Buffer};
 use super::segment::{Node, Stripe, UnitSlot, View};
 use super::slot::Slot;
 use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room};
@@ -85,6 +86,12 @@ pub struct Shape {
     pub heap_page: Region,
     /// The heap's pages of small allocations.
     pub heap_span: Region,
+    /// Labels of broadcast buffers.
+    pub buffer: Region,
+    /// Their pages.
+    pub buffer_page: Region,
+    /// The buffer of each unit.
+    pub buffer_of: Region,
     /// The transport's memory.
     pub mesh: Region,
     /// Twins.
@@ -102,6 +109,8 @@ pub const fn fingerprint() -> u64 {
         size_of::<Slot>(),
         size_of::<Stripe>(),
         size_of::<UnitSlot>(),
+        size_of::<Buffer>(),
+        BUFFERS,
         DIRECTORY_ROOM,
         MANAGER_ROOM,
         size_of::<finespun_sync::Entry>(),
@@ -161,6 +170,7 @@ impl Shape {
         let pages = layout.pages() as usize;
         let own = views * threads;
         let waiters = nodes * (own + GUESTS);
+        let buffers = if job.family() == Family::Broadcasting { BUFFERS } else { 0 };
         let mut next = Builder(0);
         let mut shape = Self {
             family: job.family(),
@@ -186,6 +196,9 @@ impl Shape {
             heap: next.take::<finespun_heap::Header>(1),
             heap_page: next.take::<finespun_heap::Page>(pages),
             heap_span: next.take::<finespun_heap::Span>(layout.limit_pages() as usize),
+            buffer: next.take::<Buffer>(buffers),
+            buffer_page: next.take::<[u8; UNIT_BYTES]>(buffers),
+            buffer_of: next.take::<u32>(if buffers > 0 { pages } else { 0 }),
             mesh: next.bytes(if job.variant().sends_messages() { Mesh::bytes(nodes) } else { 0 }, 1),
             twin: next.take::<[u8; UNIT_BYTES]>(pages),
             bytes: 0,

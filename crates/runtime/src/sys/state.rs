@@ -1,12 +1,13 @@
 //! Room in a node segment for one state of a protocol's table. A job runs one protocol; the room is as large as the
 //! largest protocol needs, and all-zero at first, which every protocol takes for a unit that nobody has touched.
 
+use finespun_protocol::cashmere::broadcast::Entry;
 use finespun_protocol::cashmere::{Directory, Homes, Unit};
 
 /// Bytes of the room for a node's copy of a unit.
 pub const UNIT_ROOM: usize = 64;
 /// Bytes of the room for a directory entry.
-pub const DIRECTORY_ROOM: usize = 32;
+pub const DIRECTORY_ROOM: usize = 64;
 /// Bytes of the room for a manager's entry.
 pub const MANAGER_ROOM: usize = 8;
 
@@ -20,6 +21,8 @@ pub unsafe trait Plain: Copy + 'static {}
 unsafe impl Plain for Unit {}
 // SAFETY: the same.
 unsafe impl Plain for Directory {}
+// SAFETY: the same.
+unsafe impl Plain for Entry {}
 // SAFETY: one byte.
 unsafe impl Plain for Homes {}
 

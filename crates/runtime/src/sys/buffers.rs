@@ -1,0 +1,144 @@
+//! A home's broadcast buffers: pages that all nodes can read, for the protocol that broadcasts.
+//!
+//! They are a ring in the home's segment. A page is written into the oldest of them, whatever that holds: the unit that was
+//! there is then no longer held, which its own next look finds out, for a buffer bears the number of its unit. A buffer's
+//! lock is a leaf (ARCHITECTURE.md, "Locks"): it is held while one page is copied, so that nobody reads half of one page
+//! and half of another.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use finespun_sys::lock::WordLock;
+use finespun_types::{UNIT_BYTES, UnitId};
+
+use super::frames::{self, Page};
+use super::segment::Segment;
+
+/// Buffers of one home.
+pub const BUFFERS: usize = 256;
+
+/// One buffer's label; its page stands elsewhere.
+#[repr(C, align(64))]
+pub struct Buffer {
+    lock: WordLock,
+    /// The unit plus one; 0: none.
+    unit: AtomicU32,
+}
+
+/// A page's bytes, copied out of a buffer.
+#[repr(align(64))]
+pub struct Copied([u8; UNIT_BYTES]);
+
+impl Copied {
+    /// The page.
+    pub const fn page(&self) -> Page {
+        Page::at(self.0.as_ptr())
+    }
+}
+
+impl Segment {
+    /// Does a buffer of this node hold the unit? Under the unit's lock, or as a hint.
+    pub fn holds(&self, unit: UnitId) -> bool {
+        self.labelled(unit).is_some_and(|(buffer, _)| buffer.unit.load(Ordering::Acquire) == unit.0 + 1)
+    }
+
+    /// Copies the unit's frame into the oldest buffer. Under the unit's lock.
+    pub fn broadcast(&self, unit: UnitId) {
+        let oldest = self.node().next_buffer.fetch_add(1, Ordering::Relaxed) as usize % BUFFERS;
+        let (buffer, page) = self.buffer(oldest);
+        let _guard = buffer.lock.guard();
+        frames::install(Page::at(self.frame(unit)), page);
+        buffer.unit.store(unit.0 + 1, Ordering::Release);
+        self.buffer_of(unit).store(oldest as u32 + 1, Ordering::Release);
+    }
+
+    /// The unit's buffer, if one holds it, holds it no more. Under the unit's lock.
+    pub fn drop_buffer(&self, unit: UnitId) {
+        let Some((buffer, _)) = self.labelled(unit) else { return };
+        // Another unit may have taken it meanwhile.
+        let _ = buffer.unit.compare_exchange(unit.0 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// The page of a unit, if a buffer holds it. Under the unit's lock.
+    pub fn take_from_buffer(&self, unit: UnitId) -> Option<Copied> {
+        let (buffer, page) = self.labelled(unit)?;
+        let _guard = buffer.lock.guard();
+        if buffer.unit.load(Ordering::Relaxed) != unit.0 + 1 {
+            return None;
+        }
+        let mut copied = Copied([0; UNIT_BYTES]);
+        frames::install(Page::at(page), copied.0.as_mut_ptr());
+        Some(copied)
+    }
+
+    /// The buffer that the unit was last written to, and its page.
+    fn labelled(&self, unit: UnitId) -> Option<(&Buffer, *mut u8)> {
+        let number = self.buffer_of(unit).load(Ordering::Acquire).checked_sub(1)?;
+        Some(self.buffer(number as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use finespun_job::switches::Switches;
+    use finespun_job::{Faults, Job, Transport};
+
+    use super::*;
+    use crate::sys::shape::Shape;
+
+    fn home() -> Segment {
+        let job = Job {
+            nodes: 2,
+            views: 1,
+            threads: 1,
+            transport: Transport::Shm,
+            faults: Faults::Auto,
+            heap_bytes: 4 << 20,
+            memory: Vec::new(),
+            protocol: "csm-adb".into(),
+            layout: 0,
+            switches: Switches::DEFAULT,
+        };
+        let shape = Shape::of(&job);
+        let create = |bytes| finespun_sys::memory::create(c"buffers", bytes).unwrap();
+        let (segment, frames) = (create(shape.bytes), create(shape.pages * UNIT_BYTES));
+        Segment::map(segment.as_fd(), frames.as_fd(), shape).unwrap()
+    }
+
+    fn fill(home: &Segment, unit: UnitId, byte: u8) {
+        frames::install(Page::in_message(&[byte; UNIT_BYTES]).unwrap(), home.frame(unit));
+    }
+
+    fn first_byte(home: &Segment, unit: UnitId) -> Option<u8> {
+        home.take_from_buffer(unit).map(|copied| copied.0[0])
+    }
+
+    #[test]
+    fn a_buffer_keeps_what_the_frame_was_until_it_is_dropped() {
+        let (home, unit) = (home(), UnitId(3));
+        assert!(!home.holds(unit) && first_byte(&home, unit).is_none());
+        fill(&home, unit, 7);
+        home.broadcast(unit);
+        fill(&home, unit, 8);
+        assert_eq!((home.holds(unit), first_byte(&home, unit)), (true, Some(7)));
+        home.drop_buffer(unit);
+        assert_eq!((home.holds(unit), first_byte(&home, unit)), (false, None));
+        home.broadcast(unit);
+        assert_eq!(first_byte(&home, unit), Some(8));
+    }
+
+    #[test]
+    fn when_all_are_taken_the_oldest_is_given_up() {
+        let home = home();
+        let units: Vec<_> = (0..=BUFFERS as u32).map(UnitId).collect();
+        for &unit in &units {
+            fill(&home, unit, unit.0 as u8 ^ 0x55);
+            home.broadcast(unit);
+        }
+        assert!(!home.holds(units[0]) && first_byte(&home, units[0]).is_none());
+        assert!(units[1..].iter().all(|&unit| first_byte(&home, unit) == Some(unit.0 as u8 ^ 0x55)));
+        home.drop_buffer(units[0]);
+        assert!(home.holds(units[BUFFERS]), "the buffer is another unit's now");
+    }
+}
