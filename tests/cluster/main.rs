@@ -5,6 +5,7 @@
 
 mod applications;
 mod bench;
+mod broadcast;
 mod c_programs;
 mod explain;
 mod header;
