@@ -289,6 +289,7 @@ impl<'a, P: Subject> Run<'a, P> {
             Action::Install
             | Action::Merge
             | Action::ApplyDiff
+            | Action::ApplyUpdate
             | Action::MakeTwin
             | Action::Protect { .. }
             | Action::ListDirty(_)
@@ -314,7 +315,7 @@ impl<'a, P: Subject> Run<'a, P> {
     fn is_nested(&self, me: NodeId, to: NodeSet, msg: P::Msg) -> bool {
         match self.way(msg) {
             Way::Message => to.contains(me),
-            Way::Direct => !self.is_aside(msg),
+            Way::Direct => !self.is_aside(msg) || to.contains(me),
         }
     }
 
@@ -330,6 +331,7 @@ impl<'a, P: Subject> Run<'a, P> {
             | Action::Install
             | Action::Merge
             | Action::ApplyDiff
+            | Action::ApplyUpdate
             | Action::MakeTwin
             | Action::DropTwin
             | Action::Protect { .. }
@@ -366,6 +368,7 @@ impl<'a, P: Subject> Run<'a, P> {
             Action::Merge => self.merge(node, unit, payload),
             Action::ApplyDiff if self.late_diff().is_some() => self.apply_late(task, from, node, unit, payload),
             Action::ApplyDiff => self.apply_diff(node, unit, payload),
+            Action::ApplyUpdate => self.apply_update(node, unit, payload),
             Action::MakeTwin => {
                 let copy = self.copy(node, unit);
                 copy.twin = copy.frame;
@@ -419,6 +422,17 @@ impl<'a, P: Subject> Run<'a, P> {
         if let Payload::Diff(diff) = payload {
             for (word, value) in diff.iter().enumerate() {
                 copy.frame[word] = value.unwrap_or(copy.frame[word]);
+            }
+        }
+    }
+
+    fn apply_update(&mut self, node: NodeId, unit: u8, payload: Payload) {
+        self.apply_diff(node, unit, payload);
+        let to_twin = !self.has(Quirk::UpdateMissesTwin);
+        let copy = self.copy(node, unit);
+        if let (Payload::Diff(diff), true) = (payload, to_twin && P::has_twin(&copy.unit)) {
+            for (word, value) in diff.iter().enumerate() {
+                copy.twin[word] = value.unwrap_or(copy.twin[word]);
             }
         }
     }
@@ -483,8 +497,8 @@ impl<'a, P: Subject> Run<'a, P> {
         };
         let envelope = |to| Envelope { from: node, to, unit, msg, payload, late: false };
         if self.is_aside(msg) {
-            self.world.chains[task].aside.extend(to.iter().map(envelope));
-            return Ok(());
+            self.world.chains[task].aside.extend(to.without(node).iter().map(envelope));
+            return if to.contains(node) { self.receive(task, envelope(node)) } else { Ok(()) };
         }
         if self.way(msg) == Way::Message {
             to.without(node).iter().for_each(|to| self.push(envelope(to)));

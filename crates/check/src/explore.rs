@@ -9,7 +9,7 @@ use finespun_types::ViewId;
 
 use crate::driver::{Broken, Rules, Run};
 use crate::processor::Move;
-use crate::subject::Subject;
+use crate::subject::{Model, Subject};
 
 /// Nothing can happen, and somebody still waits.
 pub const ENDS: &str = "every run ends: nobody waits for ever";
@@ -179,8 +179,10 @@ fn agree<P: Subject>(run: &Run<'_, P>, node: usize, unit: usize) -> Result<(), B
     for number in 0..shape.views {
         let (view, seen) = (ViewId(number as u8), &run.world.views[node * shape.views + number]);
         let expected = P::access(state, view);
-        let threads = (node * shape.views + number) * shape.threads;
-        let processors = &run.world.processors[threads..threads + shape.threads];
+        // A node's own list may be taken by any of its processors.
+        let (first, each) =
+            if P::RELEASES_NODE { (node * shape.views, shape.views) } else { (node * shape.views + number, 1) };
+        let processors = &run.world.processors[first * shape.threads..(first + each) * shape.threads];
         let taken = processors.iter().fold(0, |all, processor| all | processor.taken);
         let (dirty, noticed) = (seen.dirty | taken, seen.noticed | taken);
         let why = || format!("n{node} v{number} u{unit}");
@@ -214,13 +216,16 @@ pub fn ended<P: Subject>(run: &Run<'_, P>) -> Result<(), Broken> {
         let units: Vec<P::Unit> = (0..shape.nodes).map(|node| at(node).unit).collect();
         let is_dirty = |state: &P::Unit| (0..shape.views).any(|view| P::is_dirty(state, ViewId(view as u8)));
         let dirty = units.iter().any(is_dirty);
+        if dirty || (run.rules.program.racy && P::MODEL == Model::Release) {
+            continue;
+        }
         let directories: Vec<P::Directory> =
             (0..shape.nodes).map(|node| run.world.directories[node * shape.units + unit]).collect();
-        let master = P::master_of_all(&units, &directories);
-        let Some(master) = master.filter(|_| !dirty && !run.rules.program.racy) else { continue };
-        let (has, latest) = (at(usize::from(master.0)).frame, run.world.latest[unit]);
-        if has != latest {
-            return Err(Broken::new(MASTER, format!("u{unit} at {master:?} has {has:?}, not {latest:?}")));
+        for master in P::masters(&units, &directories).iter() {
+            let (has, latest) = (at(usize::from(master.0)).frame, run.world.latest[unit]);
+            if has != latest {
+                return Err(Broken::new(MASTER, format!("u{unit} at {master:?} has {has:?}, not {latest:?}")));
+            }
         }
     }
     Ok(())

@@ -18,6 +18,7 @@ pub mod races;
 pub mod random;
 pub mod seeded;
 mod show;
+pub mod strings;
 pub mod subject;
 mod summary;
 pub mod tmk;

@@ -2,13 +2,13 @@
 //! release and acquire (`cashmere/sync.rs`); messages arrive.
 
 use finespun_protocol::cashmere::sync;
-use finespun_protocol::page::{Event, Outcome, Time};
+use finespun_protocol::page::{Event, NODE, Outcome, Time};
 use finespun_types::{Access, NodeId, ViewId};
 
 use crate::driver::{Broken, Run};
 use crate::program::{Op, Shape, Word};
 use crate::show;
-use crate::subject::{Quirk, Subject};
+use crate::subject::{Model, Quirk, Subject};
 use crate::world::{Doing, Envelope, Payload};
 
 /// A load saw something else.
@@ -70,6 +70,7 @@ impl<P: Subject> Run<'_, P> {
         }
         match task.checked_sub(self.shape().processors()) {
             None => self.processor_choices(task),
+            Some(channel) if channel >= self.world.channels.len() => self.revoker_choices(task, channel),
             Some(channel) => {
                 let waiting = &self.world.channels[channel];
                 let first = waiting.first().map_or(0, |first| free(Some((first.to, first.unit))));
@@ -78,10 +79,40 @@ impl<P: Subject> Run<'_, P> {
         }
     }
 
+    /// The view of a communication thread.
+    fn revoker(&self, behind: usize) -> (NodeId, ViewId) {
+        let (view, views) = (behind - self.world.channels.len(), self.shape().views);
+        (NodeId((view / views) as u8), ViewId((view % views) as u8))
+    }
+
+    /// A communication thread takes any unit of its list whose lock is free.
+    fn revoker_choices(&self, task: usize, behind: usize) -> usize {
+        let (node, view) = self.revoker(behind);
+        let listed = self.world.views[usize::from(node.0) * self.shape().views + usize::from(view.0)].noticed;
+        units_of(listed).filter(|&unit| self.lock_is_free(task, node, unit)).count()
+    }
+
+    fn revoke(&mut self, task: usize, behind: usize, choice: usize) -> Result<(), Broken> {
+        let (node, view) = self.revoker(behind);
+        let listed = self.view(node, view).noticed;
+        let able = units_of(listed).filter(|&unit| self.lock_is_free(task, node, unit)).nth(choice);
+        if let Some(unit) = able {
+            self.view(node, view).noticed &= !(1 << unit);
+            self.present(task, node, unit, Event::Invalidate { view }, Payload::Nothing)?;
+        }
+        Ok(())
+    }
+
+    /// Whose dirty list, open flushes and exclusion of releases a view uses: its own, or its node's.
+    fn releaser(view: ViewId) -> ViewId {
+        if P::RELEASES_NODE { NODE } else { view }
+    }
+
     fn processor_choices(&self, task: usize) -> usize {
         let processor = &self.world.processors[task];
         let (node, view) = self.seat(task);
-        let seen = &self.world.views[usize::from(node.0) * self.shape().views + usize::from(view.0)];
+        let view_at = |view: ViewId| &self.world.views[usize::from(node.0) * self.shape().views + usize::from(view.0)];
+        let (seen, list) = (view_at(view), view_at(Self::releaser(view)));
         let present = |unit: u8| processor.asleep & 1 << unit == 0 && self.lock_is_free(task, node, unit);
         let able = match processor.doing {
             Doing::Running => match self.op(task) {
@@ -90,13 +121,13 @@ impl<P: Subject> Run<'_, P> {
                 Some(&Op::Store(at, _)) => seen.access[at.unit] == Access::Write || present(at.unit as u8),
                 Some(&Op::Lock(lock)) => self.world.locks[lock] == 0 && seen.acquiring == 0,
                 Some(&Op::Await(flag)) => self.world.flags & 1 << flag != 0 && seen.acquiring == 0,
-                Some(Op::Unlock(_) | Op::Barrier | Op::Set(_)) => seen.releasing == 0,
+                Some(Op::Unlock(_) | Op::Barrier | Op::Set(_)) => list.releasing == 0,
                 Some(Op::Either(places)) => return places.len(),
             },
             Doing::Fault { unit, .. } => present(unit),
             Doing::Releasing => match first_of(processor.taken & !processor.asleep) {
                 Some(unit) => self.lock_is_free(task, node, unit),
-                None => processor.taken == 0 && (seen.open == 0 || self.has(Quirk::ReleaseTooEarly)),
+                None => processor.taken == 0 && (list.open == 0 || self.has(Quirk::ReleaseTooEarly)),
             },
             Doing::Acquiring => first_of(processor.taken).is_none_or(present),
             Doing::AtBarrier => self.world.open & 1 << task != 0 && seen.acquiring == 0,
@@ -116,6 +147,8 @@ impl<P: Subject> Run<'_, P> {
         } else if !self.world.chains[task].aside.is_empty() {
             let envelope = self.world.chains[task].aside.remove(0);
             self.receive(task, envelope)?;
+        } else if let Some(behind) = task.checked_sub(self.shape().processors() + self.world.channels.len()) {
+            self.revoke(task, behind + self.world.channels.len(), choice)?;
         } else if let Some(channel) = task.checked_sub(self.shape().processors()) {
             debug_assert!(self.rules.form.variant().sends_messages(), "this form has no channels");
             let envelope: Envelope<P::Msg> = self.world.channels[channel].remove(choice);
@@ -197,7 +230,7 @@ impl<P: Subject> Run<'_, P> {
         if let Some(register) = register {
             self.world.registers[register] = value;
         }
-        if value == latest || self.rules.program.racy {
+        if value == latest || (self.rules.program.racy && P::MODEL == Model::Release) {
             return Ok(());
         }
         Err(Broken::new(LOAD, format!("p{task} loads {value} from u{}.{}, not {latest}", at.unit, at.word)))
@@ -243,7 +276,7 @@ impl<P: Subject> Run<'_, P> {
         let step = self.present(task, node, unit, event, Payload::Nothing)?;
         self.world.processors[task].outcome = Some((unit, step.outcome));
         if step.outcome == Outcome::Begun {
-            self.view(node, view).open += 1;
+            self.view(node, Self::releaser(view)).open += 1;
         }
         Ok(())
     }
@@ -278,7 +311,7 @@ impl<P: Subject> Run<'_, P> {
         let (node, view) = self.seat(task);
         let now = self.tick(node);
         let several = self.shape().threads > 1 && !self.has(Quirk::SkipWithThreads);
-        let seen = self.view(node, view);
+        let seen = self.view(node, Self::releaser(view));
         let taken = std::mem::take(&mut seen.dirty);
         seen.releasing = task as u8 + 1;
         if P::BROADCASTS {
@@ -299,7 +332,7 @@ impl<P: Subject> Run<'_, P> {
         if let Some(unit) = first_of(processor.taken & !processor.asleep) {
             return self.present_own(task, unit, Event::Flush { view, since });
         }
-        self.view(node, view).releasing = 0;
+        self.view(node, Self::releaser(view)).releasing = 0;
         let processor = &mut self.world.processors[task];
         processor.doing = Doing::Running;
         processor.since = 0;
@@ -339,7 +372,7 @@ impl<P: Subject> Run<'_, P> {
     /// Step 1 of an acquire.
     fn begin_acquire(&mut self, task: usize) {
         let (node, view) = self.seat(task);
-        let skip = self.has(Quirk::AcquireWithoutNotices);
+        let skip = P::REVOKES || self.has(Quirk::AcquireWithoutNotices);
         let seen = self.view(node, view);
         let taken = if skip { 0 } else { std::mem::take(&mut seen.noticed) };
         seen.acquiring = task as u8 + 1;
@@ -367,6 +400,11 @@ impl<P: Subject> Run<'_, P> {
             self.advance(task);
         }
     }
+}
+
+/// The units of a list.
+fn units_of(list: u8) -> impl Iterator<Item = u8> {
+    (0..8).filter(move |unit| list & 1 << unit != 0)
 }
 
 /// The first unit of a list.

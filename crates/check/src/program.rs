@@ -6,6 +6,7 @@
 //! n0.v0: lock a; store u0.0 = 1; unlock a
 //! n1.v0: { lock a; x = load u0.0; unlock a | }   # one of these, the second is nothing
 //! allow x=0                       # with such lines: the outcomes, all of them and no other
+//! allow x=1 @ update sequential   # an outcome under these protocols only; the others must not reach it
 //! ```
 //!
 //! A store without a value stores the next number. `racy` says that loads may see older values; without it each
@@ -91,8 +92,10 @@ pub struct Program {
     pub scripts: Vec<Vec<Op>>,
     /// The registers, in order of appearance.
     pub registers: Vec<String>,
-    /// The outcomes allowed: values by register; empty: not asked.
+    /// The outcomes allowed under every protocol: values by register; empty: not asked.
     pub allowed: BTreeSet<Vec<u8>>,
+    /// The outcomes allowed under protocols of this kind only.
+    pub allowed_only: BTreeSet<(String, Vec<u8>)>,
     /// The program has data races: any load may be old.
     pub racy: bool,
 }
@@ -107,6 +110,7 @@ impl Program {
             scripts: vec![Vec::new(); shape.processors()],
             registers: Vec::new(),
             allowed: BTreeSet::new(),
+            allowed_only: BTreeSet::new(),
             racy: false,
         }
     }
@@ -139,10 +143,15 @@ impl Program {
                 let unit = index(unit, "u", self.shape.units)?;
                 self.homes[unit] = Some(NodeId(index(node, "n", self.shape.nodes)? as u8));
             }
-            ["allow", values @ ..] => {
-                let outcome = self.outcome(values)?;
-                self.allowed.insert(outcome);
-            }
+            ["allow", values @ ..] => match values.split(|word| *word == "@").collect::<Vec<_>>().as_slice() {
+                [values] => _ = self.allowed.insert(self.outcome(values)?),
+                [values, kinds] => {
+                    let outcome = self.outcome(values)?;
+                    let only = kinds.iter().map(|kind| ((*kind).to_owned(), outcome.clone()));
+                    self.allowed_only.extend(only);
+                }
+                _ => return Err("one `@` at most".into()),
+            },
             _ => {
                 let (who, script) = line.split_once(':').ok_or("expected `n0.v0: operations`")?;
                 let processor = self.processor(who)?;
@@ -172,6 +181,13 @@ impl Program {
             value.parse().map_err(|_| format!("not a number: {value}"))
         };
         self.registers.iter().map(value_of).collect()
+    }
+
+    /// The outcomes allowed under a kind of protocol.
+    #[must_use]
+    pub fn allowed_under(&self, kind: &str) -> BTreeSet<Vec<u8>> {
+        let only = self.allowed_only.iter().filter(|(of, _)| of == kind).map(|(_, outcome)| outcome.clone());
+        self.allowed.iter().cloned().chain(only).collect()
     }
 
     /// An outcome as the file would list it.

@@ -29,6 +29,7 @@ pub(crate) fn action<P: Subject>(action: &Action<P::Msg>) -> String {
         Action::Install
         | Action::Merge
         | Action::ApplyDiff
+        | Action::ApplyUpdate
         | Action::MakeTwin
         | Action::DropTwin
         | Action::FlushDone(_)

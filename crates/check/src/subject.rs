@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Action, Buffers, Contents, Event, Message, Place, Protocol, Step, Time};
-use finespun_types::{NodeId, ViewId};
+use finespun_types::{NodeId, NodeSet, ViewId};
 
 use crate::world::{Copy, Processor};
 
@@ -24,6 +24,9 @@ pub trait Subject: Protocol {
 
     /// What its loads return.
     const MODEL: Model;
+
+    /// Its kind, for outcomes that litmus tests allow only under some: `lazy`, `update` or `sequential`.
+    const KIND: &'static str = "lazy";
 
     /// A message as it stands in a trace line, with the node at its other end.
     fn message(other: NodeId, msg: Self::Msg) -> String;
@@ -73,6 +76,16 @@ pub trait Subject: Protocol {
         Self::check(copies, &only_one(directories), in_flight)
     }
 
+    /// Has the copy a twin? Asked where an update goes to frame and twin.
+    fn has_twin(_unit: &Self::Unit) -> bool {
+        false
+    }
+
+    /// The nodes whose frames have every store when all have released: all that have copies, where copies are never old.
+    fn masters(copies: &[Self::Unit], directories: &[Self::Directory]) -> NodeSet {
+        Self::master_of_all(copies, directories).map_or(NodeSet::EMPTY, NodeSet::only)
+    }
+
     /// [`Self::master`], likewise.
     fn master_of_all(copies: &[Self::Unit], directories: &[Self::Directory]) -> Option<NodeId> {
         Self::master(copies, &only_one(directories))
@@ -100,6 +113,8 @@ pub enum Quirk {
     SkipWithThreads,
     /// A flush leaves the twin as it was while other views go on writing.
     TwinNotRefreshed,
+    /// An update of another node goes to the frame and not to the twin.
+    UpdateMissesTwin,
     /// A flush refreshes the twin by reading the frame once more.
     TwinRefreshedBySecondRead,
     /// A page is taken from a broadcast buffer that holds another unit by now.

@@ -160,7 +160,8 @@ pub struct World<P: Subject> {
     pub buffers: Vec<Option<(u8, Page)>>,
     /// By node, view and thread.
     pub processors: Vec<Processor>,
-    /// What each processor, and then each channel's delivery, is in the middle of.
+    /// What each processor is in the middle of, then each channel's delivery, then each view's communication thread if the
+    /// protocol has such.
     pub chains: Vec<Chain<P::Msg>>,
     /// By sender and receiver, oldest first.
     pub channels: Vec<Vec<Envelope<P::Msg>>>,
@@ -194,6 +195,7 @@ impl<P: Subject> World<P> {
             View { access: [Access::None; UNITS_MAX], dirty: 0, noticed: 0, open: 0, releasing: 0, acquiring: 0 };
         let processor = Processor { next: 0, doing: Doing::Running, since: 0, taken: 0, asleep: 0, outcome: None };
         let processors = program.shape.processors();
+        let tasks = processors + nodes * nodes + if P::REVOKES { nodes * views } else { 0 };
         Self {
             copies: vec![Copy::default(); nodes * units],
             directories: vec![P::Directory::default(); nodes * units],
@@ -201,7 +203,7 @@ impl<P: Subject> World<P> {
             views: vec![view; nodes * views],
             buffers: vec![None; nodes],
             processors: vec![processor; processors],
-            chains: (0..processors + nodes * nodes).map(|_| Chain::default()).collect(),
+            chains: (0..tasks).map(|_| Chain::default()).collect(),
             channels: vec![Vec::new(); nodes * nodes],
             locks: [0; 4],
             flags: 0,

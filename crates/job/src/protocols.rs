@@ -72,6 +72,22 @@ pub const PROTOCOLS: &[Named] = &[
         one_level: true,
         ..cashmere("csm-1l-adb", Variant::MS)
     },
+    Named {
+        name: "strings-rc",
+        line: "Strings: release consistency by update, many writers; a release sends its diffs to every sharer",
+        family: Family::StringsRc,
+        shm: Some(Variant::DMS),
+        tcp: Some(Variant::NONE),
+        one_level: false,
+    },
+    Named {
+        name: "strings-sc",
+        line: "Strings: sequential consistency by invalidation, one writer: a load returns the last store, races or not",
+        family: Family::StringsSc,
+        shm: Some(Variant::DMS),
+        tcp: Some(Variant::NONE),
+        one_level: false,
+    },
 ];
 
 /// A protocol of Cashmere's family over `shm`.

@@ -116,6 +116,7 @@ impl Switches {
     pub const fn of(family: Family) -> Self {
         match family {
             Family::Cashmere | Family::Broadcasting => Self::DEFAULT,
+            Family::StringsRc | Family::StringsSc => Self { locks: Locks::Migratory, ..Self::DEFAULT },
         }
     }
 

@@ -9,6 +9,7 @@
 
 pub mod cashmere;
 pub mod page;
+pub mod strings;
 pub mod tmk;
 
 /// Which tables a job runs.
@@ -18,4 +19,8 @@ pub enum Family {
     Cashmere,
     /// [`cashmere::broadcast`].
     Broadcasting,
+    /// [`strings::update`].
+    StringsRc,
+    /// [`strings::invalidate`].
+    StringsSc,
 }

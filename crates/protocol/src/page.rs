@@ -120,6 +120,9 @@ pub enum Action<M> {
     Merge,
     /// Apply the diff that came with the message to the frame.
     ApplyDiff,
+    /// Apply the diff that came with the message to the frame, and to the twin if there is one, so that it does not come
+    /// back as a change of this node.
+    ApplyUpdate,
     /// Copy the frame to a new twin.
     MakeTwin,
     /// Forget the twin: every view has flushed.
@@ -164,6 +167,7 @@ impl<M> Action<M> {
             Self::Install => Action::Install,
             Self::Merge => Action::Merge,
             Self::ApplyDiff => Action::ApplyDiff,
+            Self::ApplyUpdate => Action::ApplyUpdate,
             Self::MakeTwin => Action::MakeTwin,
             Self::DropTwin => Action::DropTwin,
             Self::Protect { view, access } => Action::Protect { view, access },
@@ -283,6 +287,9 @@ pub enum Role {
     Copy,
 }
 
+/// Where a node's own dirty list and count of open flushes are kept: see [`Protocol::RELEASES_NODE`].
+pub const NODE: ViewId = ViewId(0);
+
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -329,6 +336,13 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
     type Manager: Copy + Default + Eq + Hash + Debug;
     /// A pair of state and event without a row: a bug of ours, never bad input.
     type Impossible: Debug;
+
+    /// The dirty list is the node's, not a view's: a release by any view flushes all that the node has written. It is kept as
+    /// the list of the node's first view, [`NODE`]; the node's releases exclude each other.
+    const RELEASES_NODE: bool = false;
+    /// What [`Action::ListNotice`] lists is done at once, by a thread of the view beside its program, and not at the
+    /// view's next acquire.
+    const REVOKES: bool = false;
 
     /// Has it broadcast buffers? Then its driver calls the two tables with [`Buffers`].
     const BROADCASTS: bool = false;

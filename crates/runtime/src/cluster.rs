@@ -34,6 +34,8 @@ pub struct Cluster {
     pub view: Option<(ViewId, view::View)>,
     /// How long to look again before sleeping, in ticks.
     pub spin_ticks: u64,
+    /// How long a page stays mapped at least where others may ask for it, in ticks.
+    pub hold_ticks: u64,
 }
 
 /// Pages whose homes one manager decides, side by side.
@@ -59,7 +61,7 @@ impl Cluster {
             nodes.push(mine.then(map).transpose()?);
         }
         let variant = job.variant();
-        let mut cluster = Self { job, shape, me, variant, mesh: None, nodes, view: None, spin_ticks };
+        let mut cluster = Self { job, shape, me, variant, mesh: None, nodes, view: None, spin_ticks, hold_ticks: 0 };
         if variant.sends_messages() {
             cluster.mesh = Some(crate::sys::descriptors::attach_mesh(cluster.mine(), me, shape.nodes, sockets)?);
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::sync::release_began;
-use finespun_protocol::page::{Demand, Outcome};
+use finespun_protocol::page::{Demand, NODE, Outcome};
 use finespun_types::{Access, Bucket, UnitId};
 
 use crate::cluster::Cluster;
@@ -23,14 +23,16 @@ pub fn release(cluster: &Cluster) {
 
 fn release_untimed(cluster: &Cluster) {
     let (node, id) = (cluster.mine(), cluster.my_view());
-    let view = node.view(id);
+    // Whose list: one release at a time of the view, or of the node.
+    let list = if nest::releases_node(cluster) { NODE } else { id };
+    let several_threads = node.view(id).several_threads.load(Ordering::Relaxed) != 0;
+    let view = node.view(list);
     let _one_release = view.releasing.guard();
-    let several_threads = view.several_threads.load(Ordering::Relaxed) != 0;
     let since = release_began(node.tick(), several_threads);
     if cluster.shape.family == Family::Broadcasting {
         node.node().interval.fetch_add(1, Ordering::Relaxed);
     }
-    let mut taken = node.take_dirty(id);
+    let mut taken = node.take_dirty(list);
     let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, taken.as_mut_slice()) };
     let event = Demand::Flush { view: id, since };
     let mut left = taken.len();
@@ -104,6 +106,9 @@ fn protect(cluster: &Cluster, mapping: &finespun_sys::view::View, run: Range<u32
 
 /// Acquire: obeys every write notice that has come.
 pub fn acquire(cluster: &Cluster) {
+    if nest::revokes(cluster) {
+        return; // the list is the communication thread's
+    }
     let (node, id) = (cluster.mine(), cluster.my_view());
     let view = node.view(id);
     let _one_acquire = view.acquiring.guard();

@@ -57,8 +57,8 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
         let last = wait::last_event(cluster);
         match nest::present(cluster, unit, event, Rights::Grow) {
             Outcome::Done | Outcome::Begun => return cluster.flush_messages(),
-            // Without messages the answer came inside the nest: look again.
-            Outcome::Wait if cluster.mesh.is_none() => {}
+            // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
+            Outcome::Wait if cluster.mesh.is_none() && !nest::revokes(cluster) => {}
             Outcome::Wait => {
                 cluster.flush_messages();
                 wait::for_event(cluster, last);

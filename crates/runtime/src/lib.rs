@@ -4,12 +4,14 @@
 //!    program --fault--> faults --> nest: the tables of finespun_protocol, actions on memory; live: which protocol
 //!    program --lock --> objects, barrier, threads: the machines of finespun_sync
 //!                       consistency: release before, acquire after
+//!    communication thread: revoke (protocols that take mappings away at once)
 //!                       wait: who waits, polls; service: what other nodes ask by messages
 //!    sys: the node segment and the frames, the only unsafe code
 //! ```
 //!
 //! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
 
+mod aside;
 mod barrier;
 pub mod buffers;
 mod cluster;
@@ -24,6 +26,7 @@ mod nest;
 mod objects;
 mod phases;
 pub mod program;
+mod revoke;
 pub mod segment;
 pub mod service;
 mod start;

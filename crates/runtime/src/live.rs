@@ -1,5 +1,7 @@
 //! What the runtime needs of a protocol beside its tables: the words of its messages on the wire, and what it counts.
 
+mod strings;
+
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::broadcast::{self, Broadcasting};
 use finespun_protocol::cashmere::{Cashmere, Msg};

@@ -116,6 +116,7 @@ pub fn heirs(cluster: &Cluster) -> Range<u32> {
     let shape = &cluster.shape;
     let (first, count) = match cluster.job.family() {
         Family::Cashmere | Family::Broadcasting => (usize::from(cluster.my_view().0) * shape.threads, shape.threads),
+        Family::StringsRc | Family::StringsSc => (0, shape.processors_per_node()),
     };
     let first = cluster.processor_at(first);
     first.0..first.0 + count as u32

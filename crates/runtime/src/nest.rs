@@ -8,28 +8,32 @@
 //! One engine for every home-based protocol: [`Nest`] is written over the trait [`Live`], and [`present`] and [`receive`] pick
 //! the job's.
 //!
-//! **Locks.** One lock for each (node, unit), over the copy and the home's entries there. A nest takes them in the order
-//! requester, manager or home, exclusive owner, and keeps them to its end. There is no cycle: whoever holds the lock at
+//! **Locks.** One lock for each (node, unit), over the copy and the home's entries there. A handler that is nested in another
+//! takes the lock of its node, if the nest has it not, and gives it back at its end, as in the checker. Under Cashmere the
+//! order is requester, manager or home, exclusive owner. There is no cycle: whoever holds the lock at
 //! an exclusive owner as a requester wants nothing more (its copy answers every event itself), the manager answers from
 //! its own entry, and the question to the manager is a nest of its own. Notices go from releaser to sharers, which might
 //! be releasing the same unit in the other direction: they are executed after the nest, each as a nest of its own, and
-//! the release is not over before.
+//! the release is not over before. Under Strings' protocols updates are put aside likewise, and what goes to a home.
 
 use std::sync::atomic::Ordering;
 
+use finespun_diff::Malformed;
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Action, Buffers, Contents, Demand, Event, Message, Outcome, Protocol, Role, Step};
+use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId, ViewId};
 
+use crate::aside::{Aside, Later};
 use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::meter;
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::Locked;
-use crate::{misuse, wire};
+use crate::{misuse, revoke, wire};
 
 /// What came with a message.
 #[derive(Clone, Copy)]
@@ -55,13 +59,6 @@ pub enum Rights {
     Shrunk,
 }
 
-/// Notices and their acknowledgements, put aside until the nest is over.
-struct Later<M> {
-    from: NodeId,
-    to: NodeSet,
-    msg: Option<M>,
-}
-
 /// One event's doings.
 struct Nest<'a, P: Live> {
     cluster: &'a Cluster,
@@ -74,37 +71,59 @@ struct Nest<'a, P: Live> {
     later: Later<P::Msg>,
 }
 
+/// Evaluates an expression with the tables of a family.
+macro_rules! with_tables {
+    ($family:expr, $P:ident => $body:expr) => {
+        match $family {
+            Family::Cashmere => {
+                type $P = Cashmere;
+                $body
+            }
+            Family::Broadcasting => {
+                type $P = Broadcasting;
+                $body
+            }
+            Family::StringsRc => {
+                type $P = StringsRc;
+                $body
+            }
+            Family::StringsSc => {
+                type $P = StringsSc;
+                $body
+            }
+        }
+    };
+}
+
 /// A view of this process presents an event about a unit.
 pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
-    match cluster.shape.family {
-        Family::Cashmere => Nest::<Cashmere>::present(cluster, unit, demand, rights),
-        Family::Broadcasting => Nest::<Broadcasting>::present(cluster, unit, demand, rights),
-    }
+    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights))
 }
 
 /// A message from another node arrived, given by its words.
 pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, words: (u8, u64), attached: Attached<'_>) {
-    match cluster.shape.family {
-        Family::Cashmere => Nest::<Cashmere>::receive(cluster, from, unit, words, attached),
-        Family::Broadcasting => Nest::<Broadcasting>::receive(cluster, from, unit, words, attached),
-    }
+    with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached));
 }
 
 /// What this process's view may do with a unit, by the books.
 pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
     let (locked, view) = (cluster.mine().lock(unit), cluster.my_view());
-    match cluster.shape.family {
-        Family::Cashmere => Cashmere::access(locked.state::<Cashmere>(), view),
-        Family::Broadcasting => Broadcasting::access(locked.state::<Broadcasting>(), view),
-    }
+    with_tables!(cluster.shape.family, P => P::access(locked.state::<P>(), view))
 }
 
 /// The home of a unit, as this node or the manager's memory knows it.
 pub fn home(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
-    match cluster.shape.family {
-        Family::Cashmere => known_home::<Cashmere>(cluster, unit),
-        Family::Broadcasting => known_home::<Broadcasting>(cluster, unit),
-    }
+    with_tables!(cluster.shape.family, P => known_home::<P>(cluster, unit))
+}
+
+/// Is the dirty list the node's, so that a release by any view flushes it?
+pub fn releases_node(cluster: &Cluster) -> bool {
+    with_tables!(cluster.shape.family, P => P::RELEASES_NODE)
+}
+
+/// Are mappings taken away while programs compute?
+pub fn revokes(cluster: &Cluster) -> bool {
+    with_tables!(cluster.shape.family, P => P::REVOKES)
 }
 
 fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
@@ -135,14 +154,7 @@ impl<'a, P: Live> Nest<'a, P> {
 
     fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
         let held = [Some((at, cluster.at(at).lock(unit))), None, None];
-        Self {
-            cluster,
-            unit,
-            rights: Rights::Shrink,
-            before: Access::None,
-            held,
-            later: Later { from: at, to: NodeSet::EMPTY, msg: None },
-        }
+        Self { cluster, unit, rights: Rights::Shrink, before: Access::None, held, later: Later::new() }
     }
 
     /// The unit at a node, locked.
@@ -156,17 +168,34 @@ impl<'a, P: Live> Nest<'a, P> {
         locked
     }
 
-    /// Gives the locks back, then executes what was put aside.
-    fn finish(mut self) {
+    /// Gives the locks back, then executes what was put aside, each message as a nest of its own.
+    fn finish(self) {
+        let (cluster, unit) = (self.cluster, self.unit);
+        let mut later = self.give_back();
+        while let Some(Aside { from, to, msg, kept }) = later.next() {
+            for from in from.iter() {
+                for to in to.iter() {
+                    let mut nest = Self::new(cluster, unit, to);
+                    nest.deliver(from, to, msg, kept.attached());
+                    later.append(nest.give_back());
+                }
+            }
+        }
+    }
+
+    fn give_back(mut self) -> Later<P::Msg> {
         for held in self.held.iter_mut().rev() {
             *held = None;
         }
-        let Some(msg) = self.later.msg else { return };
-        let (cluster, unit, from) = (self.cluster, self.unit, self.later.from);
-        for to in self.later.to.iter() {
-            let mut nest = Self::new(cluster, unit, to);
-            nest.deliver(from, to, msg, Attached::Nothing);
-            nest.finish();
+        self.later
+    }
+
+    /// Executes a message inside the nest. The lock that it takes is given back at its end.
+    fn deliver_nested(&mut self, from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'_>) {
+        let held = self.held.iter().flatten().count();
+        self.deliver(from, to, msg, attached);
+        for handler in self.held.iter_mut().skip(held).rev() {
+            *handler = None;
         }
     }
 
@@ -245,6 +274,12 @@ impl<'a, P: Live> Nest<'a, P> {
                     misuse::malformed(cluster, unit, node)
                 }
             },
+            Action::ApplyUpdate => match attached {
+                Attached::Diff(diff) if self.update(node, diff).is_ok() => {}
+                Attached::Diff(_) | Attached::Page(_) | Attached::Buffered(_) | Attached::Nothing => {
+                    misuse::malformed(cluster, unit, node)
+                }
+            },
             Action::MakeTwin => {
                 meter::count(cluster, Counter::Twins, 1);
                 let locked = self.at(node);
@@ -254,7 +289,12 @@ impl<'a, P: Live> Nest<'a, P> {
             Action::DropTwin => self.at(node).drop_twin(),
             Action::Protect { view, access } => self.protect(node, view, access),
             Action::ListDirty(views) => views.iter().for_each(|view| cluster.at(node).list_dirty(view, unit)),
-            Action::ListNotice(views) => views.iter().for_each(|view| cluster.at(node).list_notice(view, unit)),
+            Action::ListNotice(views) => views.iter().for_each(|view| {
+                cluster.at(node).list_notice(view, unit);
+                if P::REVOKES {
+                    revoke::wake(cluster, node, view);
+                }
+            }),
             Action::FlushDone(view) => crate::wait::flush_done(cluster, node, view),
             Action::Wake => crate::wait::wake_views(cluster, node),
             Action::FetchSkipped => meter::count(cluster, Counter::FetchesSkipped, 1),
@@ -274,6 +314,15 @@ impl<'a, P: Live> Nest<'a, P> {
             Action::HomeKept if cluster.variant.metadata == Way::Direct => {}
             Action::HomeKept => meter::count(cluster, Counter::MigrationAttempts, 1),
         }
+    }
+
+    /// To the frame, and to the twin if there is one.
+    fn update(&mut self, node: NodeId, diff: &[u8]) -> Result<(), Malformed> {
+        let locked = self.at(node);
+        if locked.has_twin() {
+            frames::apply(diff, locked.twin())?;
+        }
+        frames::apply(diff, locked.frame())
     }
 
     /// The page that must have come.
@@ -312,6 +361,9 @@ impl<'a, P: Live> Nest<'a, P> {
                 mapping.map_write(page)
             }
         };
+        if P::REVOKES && self.rights == Rights::Grow {
+            revoke::mapped(cluster);
+        }
         if let Err(error) = changed {
             misuse::mapping(cluster, self.unit, access, &error);
         }
@@ -366,12 +418,8 @@ impl<'a, P: Live> Nest<'a, P> {
         count_message(cluster, P::counter(msg), attached);
         match cluster.variant.way(msg) {
             Way::Message => wire::send_protocol(cluster, to, self.unit, P::words(msg), attached),
-            Way::Direct if msg.is_between_equals() => {
-                self.later.from = from;
-                self.later.to = self.later.to.with(to);
-                self.later.msg = Some(msg);
-            }
-            Way::Direct => self.deliver(from, to, msg, attached),
+            Way::Direct if msg.is_between_equals() => self.later.put(from, to, msg, attached),
+            Way::Direct => self.deliver_nested(from, to, msg, attached),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::misuse::{self, Failure};
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
-use crate::{barrier, buffers, consistency, faults, meter, objects, threads};
+use crate::{barrier, buffers, consistency, faults, meter, nest, objects, revoke, threads};
 
 /// What runs where [`start`] is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +177,7 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
         .map_err(machine("the shared space could not be mapped"))?;
     let mechanism = mapping.mechanism();
     cluster.view = Some((view, mapping));
+    cluster.hold_ticks = calibration.ticks(revoke::HOLD_NS);
     let cluster: &'static Cluster = Box::leak(Box::new(cluster));
     let node = cluster.mine().node();
     node.ticks_per_ms.store((calibration.ticks_per_ns * 1e6) as u64, Ordering::Relaxed);
@@ -191,6 +192,9 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     let addresses = cluster.view.as_ref().map_or(0..0, |(_, mapping)| mapping.addresses());
     buffers::opened(addresses);
     faults::install(cluster).map_err(machine("the fault handler could not be installed"))?;
+    if nest::revokes(cluster) {
+        revoke::start(cluster).map_err(machine("a thread could not be made"))?;
+    }
     own_process::on_fork(forked).map_err(machine("pthread_atfork"))?;
     node.started.fetch_add(1, Ordering::SeqCst);
     misuse::tell(&Report::Started {

@@ -44,6 +44,12 @@ names! {
         IncomingDiffs = "incoming_diffs",
         /// Write notices sent, one for each unit and destination.
         WriteNotices = "write_notices",
+        /// Diffs that a home passed on to a sharer (protocols that update).
+        Updates = "updates",
+        /// Messages saved because several went to one node together: diffs of one release, and what answers them.
+        MessagesJoined = "messages_joined",
+        /// Mappings taken away while their programs computed (protocols that invalidate at once).
+        Revocations = "revocations",
         /// Units that went into exclusive mode.
         ExclusiveEntries = "exclusive_entries",
         /// Units that left exclusive mode because another node asked.

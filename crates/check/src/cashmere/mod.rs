@@ -16,6 +16,7 @@ impl Subject for Cashmere {
     type Bug = bugs::Bug;
 
     const MODEL: Model = Model::Release;
+    const KIND: &'static str = "lazy";
 
     fn message(other: NodeId, msg: Msg) -> String {
         message(other, msg)

@@ -99,6 +99,12 @@ pub struct View {
     pub releasing: WordLock,
     /// One acquire at a time.
     pub acquiring: WordLock,
+    /// Changes whenever the view's communication thread should look at its list.
+    pub revocations: AtomicU32,
+    /// Whether that thread sleeps on `revocations`.
+    pub revoker_sleeps: AtomicU32,
+    /// When a fault of the view was last served, in ticks.
+    pub mapped_ticks: AtomicU64,
 }
 
 /// One table of synchronization objects: its lock and its head.
@@ -373,6 +379,12 @@ impl Locked<'_> {
     /// The frame.
     pub fn frame(&self) -> *mut u8 {
         self.node.frame(self.unit)
+    }
+
+    /// Is there a twin?
+    pub fn has_twin(&self) -> bool {
+        // SAFETY: the lock is held.
+        unsafe { (*self.slot()).twin > 0 }
     }
 
     /// The twin; there must be one.

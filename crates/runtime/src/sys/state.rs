@@ -3,6 +3,7 @@
 
 use finespun_protocol::cashmere::broadcast::Entry;
 use finespun_protocol::cashmere::{Directory, Homes, Unit};
+use finespun_protocol::strings::{FirstTouch, invalidate, update};
 
 /// Bytes of the room for a node's copy of a unit.
 pub const UNIT_ROOM: usize = 64;
@@ -25,6 +26,16 @@ unsafe impl Plain for Directory {}
 unsafe impl Plain for Entry {}
 // SAFETY: one byte.
 unsafe impl Plain for Homes {}
+// SAFETY: numbers, sets of bits, truth values, and an enum of one byte whose first variant is 0.
+unsafe impl Plain for update::Unit {}
+// SAFETY: a set of bits.
+unsafe impl Plain for update::Directory {}
+// SAFETY: as for `update::Unit`.
+unsafe impl Plain for invalidate::Unit {}
+// SAFETY: the same.
+unsafe impl Plain for invalidate::Directory {}
+// SAFETY: one byte.
+unsafe impl Plain for FirstTouch {}
 
 /// Room for one state.
 #[repr(C, align(8))]

@@ -1,0 +1,174 @@
+//! The home's entry of one unit: who owns or reads it, and who waits.
+
+use finespun_types::{NodeId, NodeSet};
+
+use super::{Action, Impossible, Msg, Step};
+use crate::page::{Contents, send, send_with};
+
+/// What a directory entry stands at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Phase {
+    /// The home's frame has the last store; the sharers may read.
+    #[default]
+    Shared,
+    /// The only sharer may write; the home's frame is stale unless it is the home.
+    Owned,
+    /// Sharers were told to go, for a writer.
+    Invalidating,
+    /// The owner was asked for the page.
+    Recalling,
+}
+
+/// The directory entry of one unit, at its home. All-zero: nobody has touched it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
+pub struct Directory {
+    /// The nodes that have copies.
+    pub sharers: NodeSet,
+    /// Nodes that wait to read.
+    pub readers: NodeSet,
+    /// Nodes that wait to write.
+    pub writers: NodeSet,
+    /// The entry's state.
+    pub phase: Phase,
+    /// The writer being served, or the last one, plus one: the next in turn comes after it.
+    writer_plus_one: u8,
+    /// A writer is being served. While recalling, otherwise, the readers are.
+    pub for_writer: bool,
+    /// The last ones served were readers: a writer is next.
+    pub readers_last: bool,
+}
+
+impl Directory {
+    /// One row per (phase, message). `home` is the node this entry stands at.
+    ///
+    /// # Errors
+    /// [`Impossible`] when the pair cannot occur.
+    #[rustfmt::skip]
+    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        use Msg::{AskHome, Fetch, Grant, HomeIs, Invalidate, InvalidateAck, Recall, RecallReply};
+        use Phase::{Invalidating, Owned, Recalling, Shared};
+
+        let sharer = self.sharers.contains(from);
+        let mut step = Step::done(&[]);
+        match (self.phase, msg) {
+            (Shared,                   Fetch { write })           => { self.wait(from, write); self.next(&mut step); }
+            (Owned,                    Fetch { write }) if !sharer => { self.wait(from, write); self.next(&mut step); }
+            // Also from a node whose acknowledgement is still on its way.
+            (Invalidating | Recalling, Fetch { write })           => self.wait(from, write),
+
+            (Invalidating, InvalidateAck) if sharer               => self.left(from, &mut step),
+            (Recalling,    RecallReply)   if sharer               => self.recalled(home, from, &mut step),
+
+            (Owned, Fetch { .. })                                  // the owner has everything already
+            | (Shared | Owned | Recalling, InvalidateAck) | (Shared | Owned | Invalidating, RecallReply)
+            | (Invalidating, InvalidateAck) | (Recalling, RecallReply) // not a sharer
+            | (Shared | Owned | Invalidating | Recalling, AskHome | HomeIs(_) | Grant { .. } | Invalidate | Recall { .. })
+                => return Err(Impossible::Directory { phase: self.phase, from, msg }),
+        }
+        Ok(step)
+    }
+
+    fn wait(&mut self, from: NodeId, write: bool) {
+        let waiting = if write { &mut self.writers } else { &mut self.readers };
+        *waiting = waiting.with(from);
+    }
+
+    /// Serves the next ones, as long as nobody has to be asked: readers all together, writers one by one, in turn.
+    fn next(&mut self, step: &mut Step) {
+        loop {
+            let readers = !self.readers.is_empty() && (self.writers.is_empty() || !self.readers_last);
+            match (self.phase, readers) {
+                (Phase::Shared, true) => self.grant_readers(step),
+                (Phase::Owned, true) => {
+                    self.for_writer = false;
+                    return self.recall(step);
+                }
+                (Phase::Shared, false) if !self.writers.is_empty() => {
+                    let writer = self.next_writer();
+                    let others = self.sharers.without(writer);
+                    if !others.is_empty() {
+                        self.phase = Phase::Invalidating;
+                        let gone = Action::Send { to: others, msg: Msg::Invalidate, contents: Contents::Nothing };
+                        return step.actions.push(gone);
+                    }
+                    self.grant_writer(step);
+                }
+                (Phase::Owned, false) if !self.writers.is_empty() => {
+                    self.next_writer();
+                    return self.recall(step);
+                }
+                (Phase::Shared | Phase::Owned | Phase::Invalidating | Phase::Recalling, _) => return,
+            }
+        }
+    }
+
+    fn grant_readers(&mut self, step: &mut Step) {
+        let to = core::mem::take(&mut self.readers);
+        self.sharers = self.sharers.union(to);
+        self.readers_last = true;
+        let msg = Msg::Grant { write: false, page: true };
+        step.actions.push(Action::Send { to, msg, contents: Contents::Frame });
+    }
+
+    /// The first one that waits behind the last one served.
+    fn next_writer(&mut self) -> NodeId {
+        let behind = self.writers.iter().find(|writer| writer.0 >= self.writer_plus_one);
+        let writer = behind.or_else(|| self.writers.iter().next()).expect("somebody waits to write");
+        self.writers = self.writers.without(writer);
+        self.writer_plus_one = writer.0 + 1;
+        self.for_writer = true;
+        writer
+    }
+
+    fn recall(&mut self, step: &mut Step) {
+        self.phase = Phase::Recalling;
+        let msg = Msg::Recall { write: self.for_writer };
+        step.actions.push(Action::Send { to: self.sharers, msg, contents: Contents::Nothing });
+    }
+
+    /// The writer being served becomes the owner; it may have the page already.
+    fn grant_writer(&mut self, step: &mut Step) {
+        let writer = NodeId(self.writer_plus_one - 1);
+        let page = !self.sharers.contains(writer);
+        self.sharers = NodeSet::only(writer);
+        self.phase = Phase::Owned;
+        self.readers_last = false;
+        let msg = Msg::Grant { write: true, page };
+        step.actions.push(if page { send_with(writer, msg, Contents::Frame) } else { send(writer, msg) });
+    }
+
+    /// A reader has gone; behind the last one the writer may come.
+    fn left(&mut self, from: NodeId, step: &mut Step) {
+        self.sharers = self.sharers.without(from);
+        if self.sharers.without(NodeId(self.writer_plus_one - 1)).is_empty() {
+            self.grant_writer(step);
+            self.next(step);
+        }
+    }
+
+    /// The owner's page is here.
+    fn recalled(&mut self, home: NodeId, owner: NodeId, step: &mut Step) {
+        if owner != home {
+            step.actions.push(Action::Install);
+        }
+        if self.for_writer {
+            self.sharers = NodeSet::EMPTY;
+            self.grant_writer(step);
+        } else {
+            self.phase = Phase::Shared;
+            self.grant_readers(step);
+        }
+        self.next(step);
+    }
+
+    /// The owner, or who was it until it has answered.
+    #[must_use]
+    pub fn owner(&self) -> Option<NodeId> {
+        match self.phase {
+            Phase::Owned | Phase::Recalling => self.sharers.iter().next(),
+            Phase::Shared | Phase::Invalidating => None,
+        }
+    }
+}

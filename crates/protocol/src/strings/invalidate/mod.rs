@@ -1,0 +1,176 @@
+//! `strings-sc`: sequential consistency by invalidation, single writer [Strings §2.3], after Li and Hudak's shared virtual
+//! memory, which the paper builds on, with a directory at the home.
+//!
+//! At any time a unit has either one owner, which may write it, or any number of readers. Before a node may write, every
+//! other copy is gone; so a load returns the last store there was, races or not, and releases and acquires have nothing to do.
+//! Roles: every node runs one [`Unit`] for each unit (`copy.rs`), the unit's home one [`Directory`] (`home.rs`), its manager one
+//! [`FirstTouch`]. The owner is the last writer, and stays it until somebody asks.
+//!
+//! ```text
+//!  requester                    home                        owner, or readers
+//!     | -- Fetch { write } ------> |                              |
+//!     |                            | -- Recall { write } -------> |  an owner: its writers' (write: all) mappings go,
+//!     |                            | <- RecallReply(page) ------- |  then the page, which nobody can change any more
+//!     |                            |                              |
+//!     |                            | -- Invalidate -------------> |  readers, for a writer: their mappings go
+//!     |                            | <- InvalidateAck ----------- |
+//!     | <- Grant { write }(page) - |  the page if the requester lacks it
+//! ```
+//!
+//! The home serves one request at a time; others wait in its entry: all readers together, writers one by one, the two kinds in
+//! turn.
+//!
+//! **Mappings are taken away while their programs compute.** Only a process itself can change its mapping, so each has a
+//! communication thread [Strings §2.4]. The table lists the unit for the views concerned ([`Action::ListNotice`]), their
+//! communication threads present [`Event::Invalidate`] at once ([`Protocol::REVOKES`]), and when the last has done so the reply
+//! goes out.
+//!
+//! **Progress.** A page that was granted is held until the views whose faults asked for it have it mapped
+//! ([`Unit::awaited`]): a request that comes earlier waits. The driver adds a moment for the faulting instruction to be
+//! repeated; holding on to a fresh page against ping-pong is Mirage's idea [Strings §1]. So each transfer serves somebody.
+//!
+//! **Channel assumption**: what goes from the home to a node arrives in the order sent. In direct form the home's messages are
+//! executed under the lock of its entry, and what goes to the home is put aside until the sender holds no lock
+//! ([`Message::is_between_equals`]): locks are taken from the home outwards. So a node's request may overtake its own
+//! acknowledgement, which does no harm: the home looks at it when the acknowledgement is there.
+
+mod copy;
+mod home;
+pub mod invariants;
+
+pub use copy::{Leaving, Mode, Unit};
+pub use home::{Directory, Phase};
+
+use finespun_types::{Access, NodeId, ViewId};
+
+use super::FirstTouch;
+use crate::page::{self, Class, Message, Place, Protocol, Role, Time, send};
+
+/// What happens to a node's copy.
+pub type Event = page::Event<Msg>;
+/// What a table asks its driver to do.
+pub type Action = page::Action<Msg>;
+/// A table's answer.
+pub type Step = page::Step<Msg>;
+
+/// Messages between the roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Msg {
+    /// requester -> manager: who is home? If nobody yet, I am: first touch.
+    AskHome,
+    /// manager -> requester: this node is.
+    HomeIs(NodeId),
+    /// requester -> home: a copy to read, or the right to write.
+    Fetch {
+        /// The right to write.
+        write: bool,
+    },
+    /// home -> requester: you have it.
+    Grant {
+        /// You are the owner.
+        write: bool,
+        /// The page comes with it; else the requester has it.
+        page: bool,
+    },
+    /// home -> reader: somebody is going to write.
+    Invalidate,
+    /// reader -> home: no view of the node maps it any more.
+    InvalidateAck,
+    /// home -> owner: somebody is going to read, or to write.
+    Recall {
+        /// To write: keep nothing.
+        write: bool,
+    },
+    /// owner -> home: the page; the node is a reader now, or has nothing.
+    RecallReply,
+}
+
+impl Message for Msg {
+    fn role(self) -> Role {
+        match self {
+            Self::AskHome => Role::Manager,
+            Self::Fetch { .. } | Self::InvalidateAck | Self::RecallReply => Role::Home,
+            Self::HomeIs(_) | Self::Grant { .. } | Self::Invalidate | Self::Recall { .. } => Role::Copy,
+        }
+    }
+
+    fn class(self) -> Class {
+        match self {
+            Self::Fetch { .. } | Self::Grant { .. } | Self::Recall { .. } | Self::RecallReply => Class::Data,
+            Self::Invalidate | Self::InvalidateAck => Class::Data,
+            Self::AskHome | Self::HomeIs(_) => Class::Metadata,
+        }
+    }
+
+    fn is_between_equals(self) -> bool {
+        self.role() == Role::Home
+    }
+}
+
+/// The table has no row for what happened: a bug of ours, never bad input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// At a node's copy.
+    Copy {
+        /// The copy's state before.
+        mode: Mode,
+        /// What it was about to give up.
+        leaving: Leaving,
+        /// What happened.
+        event: Event,
+    },
+    /// At the home.
+    Directory {
+        /// The entry's state before.
+        phase: Phase,
+        /// Who sent.
+        from: NodeId,
+        /// What arrived.
+        msg: Msg,
+    },
+    /// At the manager.
+    Manager {
+        /// What arrived.
+        msg: Msg,
+    },
+}
+
+/// The tables, for drivers that run any protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StringsSc {}
+
+impl Protocol for StringsSc {
+    type Msg = Msg;
+    type Unit = Unit;
+    type Directory = Directory;
+    type Manager = FirstTouch;
+    type Impossible = Impossible;
+
+    const REVOKES: bool = true;
+
+    fn on_unit(unit: &mut Unit, place: Place, _now: Time, event: Event) -> Result<Step, Impossible> {
+        unit.on(place, event)
+    }
+
+    fn on_directory(directory: &mut Directory, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        directory.on(home, from, msg)
+    }
+
+    fn on_manager(manager: &mut FirstTouch, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        match msg {
+            Msg::AskHome => Ok(Step::done(&[send(from, Msg::HomeIs(manager.decide(from)))])),
+            Msg::HomeIs(_) | Msg::Fetch { .. } | Msg::Grant { .. } | Msg::Invalidate | Msg::InvalidateAck => {
+                Err(Impossible::Manager { msg })
+            }
+            Msg::Recall { .. } | Msg::RecallReply => Err(Impossible::Manager { msg }),
+        }
+    }
+
+    fn access(unit: &Unit, view: ViewId) -> Access {
+        match (unit.mapped.contains(view), unit.writers.contains(view)) {
+            (false, _) => Access::None,
+            (true, false) => Access::Read,
+            (true, true) => Access::Write,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A node's copy of one unit, and what the node's views may do with it.
+
+use finespun_types::{Access, NodeId, ViewId, ViewSet};
+
+use super::{Action, Event, Impossible, Msg, Step};
+use crate::page::{Contents, NODE, Outcome, Place, send, send_with};
+
+/// What the node has of a unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Mode {
+    /// No view of the node ever touched it; the home may be unknown.
+    #[default]
+    Untouched,
+    /// The manager was asked for the home.
+    AskingHome,
+    /// Not in the sharing set.
+    NoCopy,
+    /// The home was asked for the page.
+    Fetching,
+    /// A copy, kept up to date by the others' releases, for ever.
+    Valid,
+}
+
+/// A node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
+pub struct Unit {
+    /// Views with a mapping.
+    pub mapped: ViewSet,
+    /// Views with a writable mapping.
+    pub writers: ViewSet,
+    /// What the node has.
+    pub mode: Mode,
+    /// The home plus one; 0: not known.
+    home_plus_one: u8,
+    /// On the node's dirty list, or taken from it by a release that has not come to it; there is a twin.
+    pub dirty: bool,
+    /// A flush is under way.
+    pub flushing: bool,
+    /// The home has acknowledged it.
+    pub told: bool,
+    /// Acknowledgements of sharers that are to come, less those that came: they may come before the home's.
+    pub acks_due: i8,
+}
+
+impl Unit {
+    /// The home, if known.
+    #[must_use]
+    pub fn home(&self) -> Option<NodeId> {
+        self.home_plus_one.checked_sub(1).map(NodeId)
+    }
+
+    /// One row per (mode, event); a row that needs more calls a named function.
+    ///
+    /// # Errors
+    /// [`Impossible`] when the pair cannot occur.
+    #[rustfmt::skip]
+    pub fn on(&mut self, place: Place, event: Event) -> Result<Step, Impossible> {
+        use crate::page::Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
+        use Mode::{AskingHome, Fetching, NoCopy, Untouched, Valid};
+        use Msg::{AskHome, Fetch, FlushAck, HomeIs, Page, Update, UpdateAck};
+
+        Ok(match (self.mode, event) {
+            // Faults.
+            (Untouched,             ReadFault { .. } | WriteFault { .. }) => self.find_home(place),
+            (NoCopy,                ReadFault { .. } | WriteFault { .. }) => self.fetch(),
+            (AskingHome | Fetching, ReadFault { .. } | WriteFault { .. }) => Step::wait(&[]),
+            (Valid,                 ReadFault { view, .. })               => self.map_read(view),
+            (Valid,                 WriteFault { view, .. })              => self.write(view),
+
+            // Release. One flush of a unit at a time, so that acknowledgements are told apart.
+            (Valid, Flush { .. })    if self.flushing => Step::wait(&[]),
+            (Valid, Flush { view, .. }) if self.dirty => self.flush(view),
+            (Valid, NothingChanged)  if self.flushing => self.flush_done(),
+
+            // The home's answers.
+            (AskingHome, Recv { msg: HomeIs(home), .. }) => { self.set_home(home); Step::done(&[Action::Wake]) }
+            (Fetching,   Recv { msg: Page, .. })         => self.arrived(place),
+            (Valid,      Recv { msg: FlushAck { updates }, .. }) if self.flushing && !self.told => self.told(updates),
+            (Valid,      Recv { msg: UpdateAck, .. })    if self.flushing => self.acked(-1),
+
+            // Another node's release. The home sends it behind the page, never before it.
+            (Valid,      Recv { msg: Update { releaser }, .. }) => Step::done(&[Action::ApplyUpdate, send(releaser, UpdateAck)]),
+
+            // Everything else, spelled out.
+            (Untouched | AskingHome | NoCopy | Fetching, Flush { .. } | NothingChanged)
+            | (Valid, Flush { .. } | NothingChanged)                       // not on the list; no flush is under way
+            | (Untouched | AskingHome | NoCopy | Fetching | Valid, Invalidate { .. }) // no copy is ever invalidated
+            | (Untouched | NoCopy | Fetching | Valid, Recv { msg: HomeIs(_), .. })
+            | (Untouched | AskingHome | NoCopy | Valid, Recv { msg: Page, .. })
+            | (Untouched | AskingHome | NoCopy | Fetching, Recv { msg: FlushAck { .. } | UpdateAck | Update { .. }, .. })
+            | (Valid, Recv { msg: FlushAck { .. } | UpdateAck, .. })       // no flush is under way
+            | (Untouched | AskingHome | NoCopy | Fetching | Valid, Recv { msg: AskHome | Fetch | Msg::Flush, .. }) // the home's
+                => return Err(Impossible::Copy { mode: self.mode, event }),
+        })
+    }
+
+    /// Whom to ask for the page: the address may say, else the manager does.
+    fn find_home(&mut self, place: Place) -> Step {
+        if let Some(home) = place.fixed_home {
+            self.set_home(home);
+            return self.fetch();
+        }
+        self.mode = Mode::AskingHome;
+        Step::wait(&[send(place.manager, Msg::AskHome)])
+    }
+
+    fn set_home(&mut self, home: NodeId) {
+        self.home_plus_one = home.0 + 1;
+        self.mode = Mode::NoCopy;
+    }
+
+    /// The home, in modes that have one.
+    fn known_home(&self) -> NodeId {
+        self.home().expect("every mode but Untouched and AskingHome follows set_home")
+    }
+
+    fn fetch(&mut self) -> Step {
+        self.mode = Mode::Fetching;
+        Step::wait(&[send(self.known_home(), Msg::Fetch)])
+    }
+
+    fn arrived(&mut self, place: Place) -> Step {
+        self.mode = Mode::Valid;
+        if self.known_home() == place.me {
+            Step::done(&[Action::Wake])
+        } else {
+            Step::done(&[Action::Install, Action::Wake])
+        }
+    }
+
+    fn map_read(&mut self, view: ViewId) -> Step {
+        // A view that may write already keeps that right: the fault was spurious, or the mapping was lost.
+        let access = if self.writers.contains(view) { Access::Write } else { Access::Read };
+        self.mapped = self.mapped.with(view);
+        Step::done(&[Action::Protect { view, access }])
+    }
+
+    /// The twin before the right to write: it must not have this view's stores. The home too needs one, for the sharers.
+    fn write(&mut self, view: ViewId) -> Step {
+        self.mapped = self.mapped.with(view);
+        self.writers = self.writers.with(view);
+        let right = Action::Protect { view, access: Access::Write };
+        if self.dirty {
+            return Step::done(&[right]);
+        }
+        self.dirty = true;
+        Step::done(&[Action::MakeTwin, Action::ListDirty(ViewSet::only(NODE)), right])
+    }
+
+    /// One unit of a release: rights first, so that the view's later stores fault and make a new twin; then the diff. For
+    /// other views, which go on writing, the unit stays on the list.
+    fn flush(&mut self, view: ViewId) -> Step {
+        let mut step = Step { outcome: Outcome::Begun, ..Step::done(&[]) };
+        if self.writers.contains(view) {
+            self.writers = self.writers.without(view);
+            step.actions.push(Action::Protect { view, access: Access::Read });
+        }
+        self.dirty = !self.writers.is_empty();
+        if self.dirty {
+            step.actions.push(Action::ListDirty(ViewSet::only(NODE)));
+        }
+        self.flushing = true;
+        let diff = Contents::Diff { refresh: self.dirty };
+        step.actions.push(send_with(self.known_home(), Msg::Flush, diff));
+        step
+    }
+
+    fn told(&mut self, updates: u8) -> Step {
+        self.told = true;
+        self.acked(updates as i8)
+    }
+
+    /// Acknowledgements are announced, or one came.
+    fn acked(&mut self, change: i8) -> Step {
+        self.acks_due += change;
+        if self.told && self.acks_due == 0 { self.flush_done() } else { Step::done(&[]) }
+    }
+
+    fn flush_done(&mut self) -> Step {
+        (self.flushing, self.told) = (false, false);
+        Step::done(&[Action::FlushDone(NODE), Action::Wake])
+    }
+}

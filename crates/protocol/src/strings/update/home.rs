@@ -1,0 +1,47 @@
+//! The home's entry of one unit: who has a copy.
+
+use finespun_types::{NodeId, NodeSet};
+
+use super::{Action, Impossible, Msg, Step};
+use crate::page::{Contents, send, send_with};
+
+/// The directory entry of one unit, at its home. All-zero: nobody has touched it. The home's frame is the master copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
+pub struct Directory {
+    /// The nodes that have copies; the home too, if it has touched the unit.
+    pub sharers: NodeSet,
+}
+
+impl Directory {
+    /// One row for each message.
+    ///
+    /// # Errors
+    /// [`Impossible`] when the message cannot come.
+    #[rustfmt::skip]
+    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        let sharer = self.sharers.contains(from);
+        Ok(match msg {
+            // A sharer before the page is read: whatever is applied from now on is sent to it too, behind the page.
+            Msg::Fetch if !sharer => { self.sharers = self.sharers.with(from); Step::done(&[send_with(from, Msg::Page, Contents::Frame)]) }
+            Msg::Flush if sharer  => self.flush(home, from),
+
+            Msg::Fetch | Msg::Flush // of whom nobody would expect it
+            | Msg::AskHome | Msg::HomeIs(_) | Msg::Page | Msg::FlushAck { .. } | Msg::Update { .. } | Msg::UpdateAck
+                => return Err(Impossible::Directory { from, msg }),
+        })
+    }
+
+    /// Into the master copy, and on to everybody else who has one. The home's own diff is in its frame already.
+    fn flush(&self, home: NodeId, from: NodeId) -> Step {
+        let others = self.sharers.without(from).without(home);
+        let ack = send(from, Msg::FlushAck { updates: others.len() as u8 });
+        let update = Action::Send { to: others, msg: Msg::Update { releaser: from }, contents: Contents::Received };
+        match (from == home, others.is_empty()) {
+            (true, true) => Step::done(&[ack]),
+            (true, false) => Step::done(&[update, ack]),
+            (false, true) => Step::done(&[Action::ApplyUpdate, ack]),
+            (false, false) => Step::done(&[Action::ApplyUpdate, update, ack]),
+        }
+    }
+}

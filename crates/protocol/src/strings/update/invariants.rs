@@ -1,0 +1,74 @@
+//! What must hold of one unit over all nodes, as named sentences, after every step.
+
+use finespun_types::{NodeId, NodeSet};
+
+use super::{Directory, Mode, Unit};
+
+/// One unit as seen from above.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a> {
+    /// The copies, by node.
+    pub units: &'a [Unit],
+    /// The directory entry at the home.
+    pub directory: &'a Directory,
+    /// Is any message about this unit under way, or an action not yet performed?
+    pub in_flight: bool,
+}
+
+/// The sentences, each with its test.
+type Sentence = (&'static str, fn(&Whole<'_>) -> bool);
+
+/// Hold at every moment.
+const ALWAYS: &[Sentence] = &[
+    ("a unit that a view may write is on its node's dirty list", writers_are_dirty),
+    ("a view that may write has a mapping", writers_are_mapped),
+    ("only a valid copy is mapped, dirty or flushed", nothing_without_copy),
+    ("whoever has a copy is in the sharing set", copies_are_shared),
+];
+
+/// Hold when nothing is under way.
+const AT_REST: &[Sentence] = &[
+    ("whoever is in the sharing set has a copy", sharers_have_copies),
+    ("no flush, fetch or question is open", nothing_open),
+];
+
+/// Checks every sentence that must hold now.
+///
+/// # Errors
+/// The first sentence that does not hold.
+pub fn check(whole: &Whole<'_>) -> Result<(), &'static str> {
+    let at_rest: &[Sentence] = if whole.in_flight { &[] } else { AT_REST };
+    ALWAYS.iter().chain(at_rest).find(|(_, holds)| !holds(whole)).map_or(Ok(()), |(sentence, _)| Err(sentence))
+}
+
+fn writers_are_dirty(whole: &Whole<'_>) -> bool {
+    whole.units.iter().all(|unit| unit.dirty || unit.writers.is_empty())
+}
+
+fn writers_are_mapped(whole: &Whole<'_>) -> bool {
+    whole.units.iter().all(|unit| unit.writers.is_subset(unit.mapped))
+}
+
+fn nothing_without_copy(whole: &Whole<'_>) -> bool {
+    let empty = |unit: &Unit| unit.mapped.is_empty() && !unit.dirty && !unit.flushing;
+    whole.units.iter().all(|unit| unit.mode == Mode::Valid || empty(unit))
+}
+
+fn copies(whole: &Whole<'_>) -> NodeSet {
+    let valid = whole.units.iter().enumerate().filter(|(_, unit)| unit.mode == Mode::Valid);
+    valid.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId(node as u8)))
+}
+
+fn copies_are_shared(whole: &Whole<'_>) -> bool {
+    copies(whole).is_subset(whole.directory.sharers)
+}
+
+fn sharers_have_copies(whole: &Whole<'_>) -> bool {
+    whole.directory.sharers.is_subset(copies(whole))
+}
+
+fn nothing_open(whole: &Whole<'_>) -> bool {
+    let open =
+        |unit: &Unit| unit.flushing || unit.acks_due != 0 || matches!(unit.mode, Mode::AskingHome | Mode::Fetching);
+    !whole.units.iter().any(open)
+}

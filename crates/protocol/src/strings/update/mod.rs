@@ -1,0 +1,168 @@
+//! `strings-rc`: release consistency by update, multiple writers [Strings §2.3].
+//!
+//! A store to a page makes a twin; at a release the differences go to everybody who has the page, whether they want it or not.
+//! So an acquire has nothing to do, and a copy, once made, stays for ever: there is no invalidation, no exclusive mode, and the
+//! sharing set only grows. Roles: every node runs one [`Unit`] for each unit (`copy.rs`), the unit's home one [`Directory`]
+//! (`home.rs`), its manager one [`FirstTouch`].
+//!
+//! ```text
+//!  requester                       home                           other sharers
+//!     | -- Fetch -------------------> |                                  |
+//!     | <- Page(page) --------------- |   a sharer from now on           |
+//!     |                               |                                  |
+//!     | -- Flush(diff) -------------> |   at a release; applied          |
+//!     | <- FlushAck(updates) -------- | -- Update(releaser, diff) -----> |   applied to frame and twin
+//!     | <- UpdateAck --------------------------------------------------- |
+//!     |   FlushAck and that many UpdateAcks: the flush is done           |
+//! ```
+//!
+//! **The diff goes through the home.** The home applies it and passes it on to the sharers, who acknowledge to the releaser. In the
+//! paper the releaser sends it to the sharers itself; the number of messages and bytes is the same (the sharing set has to be
+//! asked for there), and since everything about a unit that a node receives comes from the home in one order, an update cannot
+//! meet a copy that is still being fetched: a node is sent the page, which has the diff, or the update after the page.
+//!
+//! **The node releases.** Strings' threads share an address space, so a release by one thread sends what all of them have written
+//! [Strings §2.6]. Here too the dirty list is the node's ([`Protocol::RELEASES_NODE`]), whichever of its processes stored. A view
+//! that releases loses its own right to write; other views go on writing against a refreshed twin, and the unit stays
+//! on the list. Therefore a lock may pass inside a node without a release: what was stored before goes out with the node's
+//! next release, whoever makes it, and inside the node the hardware has shown it already.
+//!
+//! **Many diffs in one message** [Strings §2.3]: the driver may join what one release sends to one node, and what the home passes
+//! on while it works through such a message. The table knows nothing of it.
+//!
+//! **Channel assumption**: messages from one node to another arrive in the order sent, none is lost. In direct form an `Update`
+//! and its acknowledgement go between equals: put aside until the sender holds no lock. Updates of two releases may then
+//! reach a sharer in another order than the home: they change different bytes, or the second release began after the first
+//! had ended, with all its acknowledgements.
+
+mod copy;
+mod home;
+pub mod invariants;
+
+pub use copy::{Mode, Unit};
+pub use home::Directory;
+
+use finespun_types::{Access, NodeId, ViewId};
+
+use super::FirstTouch;
+use crate::page::{self, Class, Message, Place, Protocol, Role, Time, send};
+
+/// What happens to a node's copy.
+pub type Event = page::Event<Msg>;
+/// What a table asks its driver to do.
+pub type Action = page::Action<Msg>;
+/// A table's answer.
+pub type Step = page::Step<Msg>;
+
+/// Messages between the roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Msg {
+    /// requester -> manager: who is home? If nobody yet, I am: first touch.
+    AskHome,
+    /// manager -> requester: this node is.
+    HomeIs(NodeId),
+    /// requester -> home: the page, please.
+    Fetch,
+    /// home -> requester: the page.
+    Page,
+    /// releaser -> home: a diff.
+    Flush,
+    /// home -> releaser: applied, and passed on to so many sharers.
+    FlushAck {
+        /// How many acknowledgements will come.
+        updates: u8,
+    },
+    /// home -> sharer: a diff of this releaser.
+    Update {
+        /// Whom to acknowledge.
+        releaser: NodeId,
+    },
+    /// sharer -> releaser: applied.
+    UpdateAck,
+}
+
+impl Message for Msg {
+    fn role(self) -> Role {
+        match self {
+            Self::AskHome => Role::Manager,
+            Self::Fetch | Self::Flush => Role::Home,
+            Self::HomeIs(_) | Self::Page | Self::FlushAck { .. } | Self::Update { .. } | Self::UpdateAck => Role::Copy,
+        }
+    }
+
+    fn class(self) -> Class {
+        match self {
+            Self::Fetch | Self::Page | Self::Flush | Self::FlushAck { .. } => Class::Data,
+            Self::Update { .. } | Self::UpdateAck => Class::Data,
+            Self::AskHome | Self::HomeIs(_) => Class::Metadata,
+        }
+    }
+
+    fn is_between_equals(self) -> bool {
+        matches!(self, Self::Update { .. } | Self::UpdateAck)
+    }
+}
+
+/// The table has no row for what happened: a bug of ours, never bad input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// At a node's copy.
+    Copy {
+        /// The copy's state before.
+        mode: Mode,
+        /// What happened.
+        event: Event,
+    },
+    /// At the home.
+    Directory {
+        /// Who sent.
+        from: NodeId,
+        /// What arrived.
+        msg: Msg,
+    },
+    /// At the manager.
+    Manager {
+        /// What arrived.
+        msg: Msg,
+    },
+}
+
+/// The tables, for drivers that run any protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StringsRc {}
+
+impl Protocol for StringsRc {
+    type Msg = Msg;
+    type Unit = Unit;
+    type Directory = Directory;
+    type Manager = FirstTouch;
+    type Impossible = Impossible;
+
+    const RELEASES_NODE: bool = true;
+
+    fn on_unit(unit: &mut Unit, place: Place, _now: Time, event: Event) -> Result<Step, Impossible> {
+        unit.on(place, event)
+    }
+
+    fn on_directory(directory: &mut Directory, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        directory.on(home, from, msg)
+    }
+
+    fn on_manager(manager: &mut FirstTouch, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+        match msg {
+            Msg::AskHome => Ok(Step::done(&[send(from, Msg::HomeIs(manager.decide(from)))])),
+            Msg::HomeIs(_) | Msg::Fetch | Msg::Page | Msg::Flush | Msg::FlushAck { .. } => {
+                Err(Impossible::Manager { msg })
+            }
+            Msg::Update { .. } | Msg::UpdateAck => Err(Impossible::Manager { msg }),
+        }
+    }
+
+    fn access(unit: &Unit, view: ViewId) -> Access {
+        match (unit.mapped.contains(view), unit.writers.contains(view)) {
+            (false, _) => Access::None,
+            (true, false) => Access::Read,
+            (true, true) => Access::Write,
+        }
+    }
+}

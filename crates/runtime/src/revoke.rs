@@ -1,0 +1,90 @@
+//! The communication thread of a process under a protocol that takes mappings away while programs compute
+//! ([`finespun_protocol::page::Protocol::REVOKES`]): only the process itself can change its mapping, and its own threads are busy
+//! [Strings §2.4].
+//!
+//! Whoever runs the table lists the unit for the view and wakes this thread, which presents the event that takes the mapping
+//! away. It runs nothing of the program, touches no shared page, and has all signals blocked.
+//!
+//! **Holding on.** A page that was mapped a moment ago is left alone for a moment ([`HOLD_NS`]): the thread whose fault asked for
+//! it has to repeat its instruction, or it might lose the page each time before. That is what Mirage does against
+//! ping-pong [Strings §1], with a shorter time. The thread yields meanwhile, so that a waiting thread can run on a loaded
+//! machine; nobody spins beyond that time.
+
+use std::sync::atomic::Ordering;
+
+use finespun_protocol::page::Demand;
+use finespun_sys::clock::ticks;
+use finespun_sys::process::SignalsBlocked;
+use finespun_types::{Counter, NodeId, ViewId};
+
+use crate::cluster::Cluster;
+use crate::nest::{self, Rights};
+use crate::{meter, wait};
+
+/// How long a page stays at least. Repeating an instruction takes less than a microsecond where the thread has a core; the rest is
+/// for a signal's return and for a core that is shared.
+pub const HOLD_NS: u64 = 20_000;
+
+/// A unit was listed for a view: its communication thread is to look.
+pub fn wake(cluster: &Cluster, node: NodeId, view: ViewId) {
+    let view = cluster.at(node).view(view);
+    view.revocations.fetch_add(1, Ordering::SeqCst);
+    wait::wake(cluster, &view.revocations, &view.revoker_sleeps);
+}
+
+/// A fault of this process was just served.
+pub fn mapped(cluster: &Cluster) {
+    cluster.mine().view(cluster.my_view()).mapped_ticks.store(ticks(), Ordering::Relaxed);
+}
+
+/// Starts the communication thread of this process.
+///
+/// # Errors
+/// The kernel's, when no thread can be made.
+pub fn start(cluster: &'static Cluster) -> std::io::Result<()> {
+    // The new thread inherits the mask, and never lets a signal in.
+    let _signals = SignalsBlocked::new();
+    let slot = meter::slot_index();
+    std::thread::Builder::new().name("fsp-comm".to_owned()).spawn(move || {
+        if let Some(slot) = slot {
+            meter::become_slot(slot);
+        }
+        serve(cluster);
+    })?;
+    Ok(())
+}
+
+/// For the life of the process: others may need its mappings gone as long as it has any.
+fn serve(cluster: &Cluster) {
+    let (node, id) = (cluster.mine(), cluster.my_view());
+    let view = node.view(id);
+    loop {
+        let last = view.revocations.load(Ordering::Acquire);
+        let taken = node.take_notices(id);
+        if taken.is_empty() {
+            wait::until_changed(cluster, &view.revocations, last, &view.revoker_sleeps);
+            continue;
+        }
+        hold(cluster);
+        for &unit in taken.as_slice() {
+            meter::count(cluster, Counter::Revocations, 1);
+            nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
+        }
+        cluster.flush_messages();
+    }
+}
+
+/// Waits until what was mapped last has been so for long enough.
+fn hold(cluster: &Cluster) {
+    let view = cluster.mine().view(cluster.my_view());
+    let began = ticks();
+    loop {
+        let now = ticks();
+        let since = now.wrapping_sub(view.mapped_ticks.load(Ordering::Relaxed));
+        // Not longer than the time, however often the program faults meanwhile.
+        if since >= cluster.hold_ticks || now.wrapping_sub(began) >= cluster.hold_ticks {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
