@@ -4,14 +4,14 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use finespun_errors::Code;
 use finespun_runtime::program::{self, Identity};
-use finespun_runtime::{Failure, Model};
+use finespun_runtime::{Failure, Model, Runners};
 
 use crate::error::{refuse, status, value};
-use crate::interpose;
+use crate::{interpose, pthread};
 
 unsafe extern "C" {
     /// The C library's, which tells the exit code where atexit does not.
-    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+    pub fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 /// `fsp_init`
@@ -28,7 +28,7 @@ pub extern "C" fn fsp_init_spmd(_argc: *mut c_int, _argv: *mut c_void) -> c_int 
 
 fn start(model: Model) -> c_int {
     interpose::let_faults_in();
-    let started = program::start(model, run);
+    let started = program::start(model, RUNNERS);
     if started.is_ok() {
         // SAFETY: a function of this library, which is never unloaded; atexit only fails for want of memory, and then
         // only the program's own call ends the runtime.
@@ -44,6 +44,9 @@ extern "C" fn at_exit(code: c_int, _: *mut c_void) {
         program::end();
     }
 }
+
+/// How functions of the program are run.
+pub const RUNNERS: Runners = Runners { call: run, make: pthread::make, keep: pthread::keep };
 
 /// Runs a function of the program.
 fn run(function: usize, argument: u64) -> u64 {

@@ -7,5 +7,6 @@ mod base;
 mod error;
 mod interpose;
 mod memory;
+mod pthread;
 mod sync;
 mod thread;

@@ -99,6 +99,33 @@ catalogue! {
         more: "The message names the file and the reason the kernel gave. The file of --stats is tried before the job \
                starts, so that no run is lost by it.",
     }
+    /// A pthread object in private memory, in a job of several processes.
+    PrivateObject = 11 {
+        why: "threads of this program run in several processes, and an object in private memory is another one in each",
+        fix: "build with `fspcc --pthread`, which shares globals and malloc, or put the object where fsp_malloc says",
+        exit: 11,
+        more: "A mutex, condition variable, barrier, rwlock, semaphore, spin lock or once-control of the pthread layer stands \
+               in memory that only one process of the job sees: on a stack, or in globals or malloc memory of a program \
+               that was built without --share-globals or --share-malloc. It would protect that process only. In a job of \
+               one process (-n 1 -p 1) such objects work as ever.",
+    }
+    /// A pointer to private memory handed to a thread that may run elsewhere.
+    PrivateArgument = 12 {
+        why: "the new thread may run in another process, where private memory has other contents",
+        fix: "point to a global, to malloc memory (built by `fspcc --pthread`) or to fsp_malloc memory; or pass a number",
+        exit: 12,
+        more: "The argument of pthread_create points into memory that only the creating process sees; most often it is a \
+               variable on the creator's stack. Stacks are private: allocate the argument with malloc, or make the variable \
+               static, in a program built by `fspcc --pthread`. In a job of one process nothing needs to change.",
+    }
+    /// A pthread call that has no meaning across processes.
+    NotAcrossNodes = 13 {
+        why: "the call acts on a thread of the operating system, and that thread may be in another process or node",
+        fix: "tell the thread by shared memory instead: a variable under a mutex, or a condition variable",
+        exit: 13,
+        more: "pthread_cancel, pthread_kill, pthread_tryjoin_np, named semaphores and their kin are not served across nodes. \
+               docs/porting.md has the table of what is and what is not.",
+    }
     /// Unlock by a processor that does not hold the mutex.
     NotOwner = 20 {
         why: "only the processor that locked a mutex may unlock it",

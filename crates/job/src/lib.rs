@@ -132,6 +132,11 @@ pub enum Report {
     },
     /// `fsp_finalize` ran: the process may now end with any code.
     Finalized,
+    /// The program ends here, with all its threads, and with this exit code: exit() in a program of many threads.
+    Exited {
+        /// The exit code of the job.
+        exit_code: i32,
+    },
     /// The connection to a node closed, or the node does not answer. That is seldom the cause: the launcher waits a
     /// moment for the message that names it, and only then ends the job by this one.
     PeerLost {

@@ -94,6 +94,9 @@ impl Roll {
             (Report::Failed { message, exit_code }, _) => {
                 self.end(Ending { exit_code, message: Some(message), patience: Patience::None });
             }
+            (Report::Exited { exit_code }, _) => {
+                self.end(Ending { exit_code, message: None, patience: Patience::None });
+            }
             (Report::PeerLost { node: lost }, _) => {
                 let what = format!("node {lost} no longer answers node {node}");
                 self.suspect(Code::Unreachable, Place::Node(lost), what);

@@ -13,7 +13,7 @@ use finespun_transport::Mesh;
 use finespun_types::{NodeId, ProcessorId, UnitId, ViewId};
 
 use crate::sys::segment::Segment;
-use crate::sys::shape::{GUESTS, STRIPES, Shape};
+use crate::sys::shape::{GUESTS, SEATS, STRIPES, Shape};
 use crate::sys::slot::Slot;
 
 /// One process's job.
@@ -146,17 +146,17 @@ impl Cluster {
     pub fn take_guest_slot(&self) -> Option<usize> {
         let guests = &self.mine().node().guests;
         // The last one is the service process's.
-        let all = (1_u32 << (GUESTS - 1)) - 1;
+        let all = (1_u32 << (GUESTS - SEATS - 1)) - 1;
         let free = |taken: u32| (taken != all).then(|| (!taken).trailing_zeros());
         let taken = guests
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| free(taken).map(|bit| taken | 1 << bit))
             .ok()?;
-        Some(self.shape.processors_per_node() + free(taken)? as usize)
+        Some(self.shape.processors_per_node() + SEATS + free(taken)? as usize)
     }
 
     /// Gives such a slot back: its thread has ended.
     pub fn give_guest_slot(&self, slot: usize) {
-        let bit = slot - self.shape.processors_per_node();
+        let bit = slot - self.shape.processors_per_node() - SEATS;
         self.mine().node().guests.fetch_and(!(1 << bit), Ordering::AcqRel);
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!    program --fault--> faults --> nest: the tables of finespun_protocol, actions on memory; live: which protocol
 //!    program --lock --> objects, barrier, threads: the machines of finespun_sync
+//!                       places: threads of a program with as many as it likes
 //!                       consistency: release before, acquire after
 //!    communication thread: revoke (protocols that take mappings away at once)
 //!                       wait: who waits, polls; service: what other nodes ask by messages
@@ -25,6 +26,7 @@ mod misuse;
 mod nest;
 mod objects;
 mod phases;
+mod places;
 pub mod program;
 mod revoke;
 pub mod segment;
@@ -36,4 +38,5 @@ mod wait;
 mod wire;
 
 pub use misuse::Failure;
-pub use start::{Model, Runtime};
+pub use places::Work;
+pub use start::{Model, Runners, Runtime};

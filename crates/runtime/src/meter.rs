@@ -20,6 +20,11 @@ pub fn become_slot(slot: usize) {
     SLOT.set(Some(slot));
 }
 
+/// The calling thread is no processor from now on.
+pub fn no_slot() {
+    SLOT.set(None);
+}
+
 /// The calling thread's slot, if it has one.
 pub fn slot_index() -> Option<usize> {
     SLOT.get()

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::Code;
 use finespun_sync::{Error, Event, Grant, Wrong};
+use finespun_sys::clock;
 use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
@@ -146,6 +147,8 @@ fn run_table(cluster: &Cluster, manager: NodeId, stripe: usize, event: Event) ->
         Event::WaitFlag { .. } | Event::ReadFlag { .. } | Event::ResetFlag { .. } | Event::Enqueue { .. } => {
             Mailbox::Answer
         }
+        Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::WriteLock { .. } => Mailbox::Answer,
+        Event::TryWriteLock { .. } | Event::RwUnlock { .. } | Event::Leave { .. } => Mailbox::Answer,
     };
     let granted = &mut |grant: Grant| deliver_grant(cluster, manager, grant, mailbox);
     cluster.at(manager).with_table(stripe, |table| table.on(event, granted)).map_err(failure)
@@ -163,8 +166,8 @@ fn deliver_grant(cluster: &Cluster, at: NodeId, grant: Grant, mailbox: Mailbox) 
     deliver(cluster, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
 }
 
-/// Waits for the condition `condition` with `mutex` given up, without the release and the lock around it.
-pub fn wait_condition(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
+/// Queues for a condition, then gives up the mutex.
+fn leave_for(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
     slot.signalled.store(0, Ordering::Relaxed);
     call(cluster, slot_index, Event::Enqueue { condition, who })?;
@@ -173,8 +176,37 @@ pub fn wait_condition(cluster: &Cluster, slot_index: usize, condition: u64, mute
     } else {
         call(cluster, slot_index, Event::Unlock { mutex, who })?;
     }
+    Ok(())
+}
+
+/// Waits for the condition `condition` with `mutex` given up, without the release and the lock around it.
+pub fn wait_condition(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
+    let slot = cluster.slot(slot_index);
+    leave_for(cluster, slot_index, condition, mutex)?;
     wait::until_changed(cluster, &slot.signalled, 0, &slot.signal_sleepers);
     Ok(())
+}
+
+/// The same for at most so many nanoseconds: false if they passed and no signal came.
+pub fn wait_condition_for(
+    cluster: &Cluster,
+    slot_index: usize,
+    condition: u64,
+    mutex: u64,
+    limit_ns: u64,
+) -> Result<bool, Failure> {
+    let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
+    let deadline = clock::now_ns().saturating_add(limit_ns);
+    leave_for(cluster, slot_index, condition, mutex)?;
+    if wait::until_changed_before(cluster, &slot.signalled, 0, &slot.signal_sleepers, deadline) {
+        return Ok(true);
+    }
+    if call(cluster, slot_index, Event::Leave { condition, who })? == 1 {
+        return Ok(false);
+    }
+    // A signal was spent on this processor: it is here, or on its way.
+    wait::until_changed(cluster, &slot.signalled, 0, &slot.signal_sleepers);
+    Ok(true)
 }
 
 /// Does somebody wait for the event's own grant?
@@ -185,9 +217,11 @@ const fn is_granted(event: Event) -> bool {
         | Event::Arrive { .. }
         | Event::WaitFlag { .. }
         | Event::ReadFlag { .. } => true,
+        Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::WriteLock { .. } => true,
+        Event::TryWriteLock { .. } | Event::Leave { .. } => true,
         // The grant of an Enqueue comes with a signal, after the mutex was given up.
         Event::Enqueue { .. } | Event::Unlock { .. } | Event::SetFlag { .. } | Event::ResetFlag { .. } => false,
-        Event::Signal { .. } | Event::Broadcast { .. } => false,
+        Event::Signal { .. } | Event::Broadcast { .. } | Event::RwUnlock { .. } => false,
     }
 }
 

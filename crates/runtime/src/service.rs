@@ -165,7 +165,9 @@ fn serve_request(cluster: &Cluster, request: Request) {
         Request::Object { who, event } => objects::serve(cluster, who, event),
         Request::Migratory { mutex, message } => locks::receive(cluster, mutex, message),
         Request::Thread { who, event } => threads::serve(cluster, who, event),
-        Request::Start { who, function, argument } => threads::start_here(cluster, who, function, argument),
+        Request::Start { who, function, argument, thread } => {
+            threads::start_here(cluster, who, (function, argument), thread)
+        }
         Request::Build { who, build } => objects::answer(cluster, who, Ok((start::remember_build(cluster, build), 0))),
         Request::Stop => threads::stop_here(cluster),
         Request::Heap { who, call, arguments } => memory::serve(cluster, who, call, arguments),

@@ -14,6 +14,7 @@ use finespun_types::{Counter, NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
 
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
+use crate::places::{self, Work};
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
@@ -26,6 +27,20 @@ pub enum Model {
     Main,
     /// The program goes on in every process.
     Spmd,
+    /// As `Main`, and the program makes as many threads as it likes, each of them in a thread of its own: see
+    /// [`crate::places`].
+    Threads,
+}
+
+/// How functions of the program are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Runners {
+    /// Runs a function, given its address and argument; what it returns.
+    pub call: fn(usize, u64) -> u64,
+    /// Makes a thread, which calls [`crate::program::begin_thread`].
+    pub make: fn(Work),
+    /// Makes a thread that calls [`crate::program::keep_places`].
+    pub keep: fn() -> Result<(), Failure>,
 }
 
 /// The running runtime of this process.
@@ -55,6 +70,10 @@ pub fn runtime() -> Result<&'static Runtime, Failure> {
     }
     match RUNTIME.get() {
         Some(runtime) if !ENDED.load(Ordering::Relaxed) => Ok(runtime),
+        // Main has ended, and so has the program: this thread's process is about to end.
+        Some(_) if places::own_handle().is_some() => loop {
+            std::thread::park();
+        },
         Some(_) => Err(Failure::new(Code::NotStarted, "a call of the library after fsp_finalize")),
         None => Err(Failure::new(Code::NotStarted, "a call of the library before fsp_init")),
     }
@@ -65,12 +84,11 @@ pub fn running() -> Option<&'static Runtime> {
     RUNTIME.get().filter(|_| !is_forked() && !ENDED.load(Ordering::Relaxed))
 }
 
-/// Starts the runtime. In a process that only serves it does not return: `run` runs a function of the program, given
-/// its address and argument.
+/// Starts the runtime. In a process that only serves it does not return.
 ///
 /// # Errors
 /// [`Code::StartedTwice`], [`Code::Forked`], [`Code::Machine`], [`Code::Builds`], [`Code::Usage`].
-pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtime, Failure> {
+pub fn start(model: Model, runners: Runners) -> Result<&'static Runtime, Failure> {
     if is_forked() {
         return Err(Failure::new(Code::Forked, "fsp_init in a child made by fork"));
     }
@@ -83,6 +101,10 @@ pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtim
     drop(starting);
     let cluster = runtime.cluster;
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
+    if model == Model::Threads {
+        return start_threads(runtime, first, runners);
+    }
+    let run = runners.call;
     for slot in first + 1..first + cluster.shape.threads {
         std::thread::Builder::new()
             .name(format!("fsp-{}", cluster.processor_at(slot).0))
@@ -91,13 +113,32 @@ pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtim
     }
     if model == Model::Main && cluster.processor_at(first).0 != 0 {
         serve(runtime, first, run);
-        end_processor(cluster);
-        misuse::tell(&Report::Finalized);
-        ENDED.store(true, Ordering::SeqCst);
-        std::process::exit(0);
+        leave(cluster);
     }
     threads::begin_main(cluster, first)?;
     Ok(runtime)
+}
+
+/// The same in the model of threads.
+fn start_threads(runtime: &'static Runtime, first: usize, runners: Runners) -> Result<&'static Runtime, Failure> {
+    let cluster = runtime.cluster;
+    if cluster.processor_at(first).0 != 0 {
+        meter::no_slot();
+        places::keep(cluster, runners.make);
+        leave(cluster);
+    }
+    places::main_runs();
+    threads::begin_main(cluster, first)?;
+    (runners.keep)()?;
+    Ok(runtime)
+}
+
+/// A process that only served ends.
+fn leave(cluster: &Cluster) -> ! {
+    end_processor(cluster);
+    misuse::tell(&Report::Finalized);
+    ENDED.store(true, Ordering::SeqCst);
+    std::process::exit(0);
 }
 
 fn serve(runtime: &'static Runtime, slot: usize, run: fn(usize, u64) -> u64) {
@@ -121,7 +162,7 @@ pub fn end() {
     let slot = meter::slot_index().unwrap_or(usize::from(cluster.my_view().0) * cluster.shape.threads);
     consistency::release(cluster);
     match runtime.model {
-        Model::Main => threads::stop_all(cluster),
+        Model::Main | Model::Threads => threads::stop_all(cluster),
         Model::Spmd => {
             threads::stop_own(cluster);
             if let Err(failure) = barrier::arrive_at_end(cluster, slot) {

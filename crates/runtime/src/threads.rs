@@ -10,15 +10,15 @@ use finespun_types::{Bucket, NodeId, ProcessorId};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::wire::{self, Request};
-use crate::{consistency, meter, objects, wait};
+use crate::{consistency, meter, objects, places, wait};
 
 /// The node that keeps the job's threads.
 const KEEPER: NodeId = NodeId(0);
 
 /// Commands in a slot: nothing to do; run a function; end.
-const NOTHING: u32 = 0;
-const RUN: u32 = 1;
-const END: u32 = 2;
+pub const NOTHING: u32 = 0;
+pub const RUN: u32 = 1;
+pub const END: u32 = 2;
 
 /// Says that a processor runs the program's main, for good.
 pub fn begin_main(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
@@ -36,6 +36,37 @@ pub fn create(
     let by = cluster.processor_at(slot);
     let (handle, _) = ask(cluster, slot, Event::Create { on, by, function, argument })?;
     Ok((handle != 0).then_some(Handle(handle)))
+}
+
+/// Creates a thread on an idle processor, near a node or by turns, or beside others; `None` when every place is taken.
+/// The caller has released.
+pub fn spawn(
+    cluster: &Cluster,
+    slot: usize,
+    near: Option<u32>,
+    function: u64,
+    argument: u64,
+) -> Result<Option<Handle>, Failure> {
+    let by = cluster.processor_at(slot);
+    let (handle, _) = ask(cluster, slot, Event::Spawn { near, by, function, argument })?;
+    Ok((handle != 0).then_some(Handle(handle)))
+}
+
+/// Nobody will join the thread.
+pub fn detach(cluster: &Cluster, slot: usize, thread: Handle) -> Result<(), Failure> {
+    ask(cluster, slot, Event::Detach { thread, by: cluster.processor_at(slot) }).map(|_| ())
+}
+
+/// Waits until no thread runs. The caller then acquires.
+pub fn await_quiet(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
+    let by = cluster.processor_at(slot);
+    meter::timed(cluster, Bucket::BarrierWait, || ask(cluster, slot, Event::Quiet { by }))?;
+    Ok(())
+}
+
+/// The thread on this slot has ended; it has released.
+pub fn finished(cluster: &Cluster, slot: usize, result: u64) -> Result<(), Failure> {
+    tell(cluster, slot, Event::Finished { who: cluster.processor_at(slot), result })
 }
 
 /// Waits for the end of a thread: its result. The caller then acquires.
@@ -59,8 +90,7 @@ pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u6
         consistency::release(cluster);
         // Not over a command to end that came meanwhile.
         let _ = slot.command.compare_exchange(RUN, NOTHING, Ordering::SeqCst, Ordering::Relaxed);
-        let who = cluster.processor_at(slot_index);
-        if let Err(failure) = tell(cluster, slot_index, Event::Finished { who, result }) {
+        if let Err(failure) = finished(cluster, slot_index, result) {
             crate::misuse::end_job(crate::misuse::place(cluster), &failure);
         }
         cluster.flush_messages();
@@ -96,6 +126,7 @@ fn stop_slots(cluster: &Cluster, node: NodeId, slots: std::ops::Range<usize>) {
         let slot = cluster.at(node).slot(index);
         slot.command.store(END, Ordering::SeqCst);
         wait::wake(cluster, &slot.command, &slot.command_sleepers);
+        places::ring(cluster, node, index);
     }
 }
 
@@ -103,7 +134,11 @@ fn stop_slots(cluster: &Cluster, node: NodeId, slots: std::ops::Range<usize>) {
 pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
     if let Err(failure) = run_machine(cluster, event) {
         match event {
-            Event::Create { .. } | Event::Join { .. } => objects::answer(cluster, who, Err(failure)),
+            Event::Create { .. }
+            | Event::Join { .. }
+            | Event::Spawn { .. }
+            | Event::Detach { .. }
+            | Event::Quiet { .. } => objects::answer(cluster, who, Err(failure)),
             Event::Begin { .. } | Event::Finished { .. } => {
                 crate::misuse::end_job(crate::misuse::place(cluster), &failure)
             }
@@ -111,14 +146,16 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
     }
 }
 
-/// A processor of this node is to run a function.
-pub fn start_here(cluster: &Cluster, who: ProcessorId, function: u64, argument: u64) {
+/// A processor whose node's memory is mapped is to run a function.
+pub fn start_here(cluster: &Cluster, who: ProcessorId, (function, argument): (u64, u64), thread: Handle) {
     let (node, index) = cluster.slot_of(who);
     let slot = cluster.at(node).slot(index);
     slot.function.store(function, Ordering::Relaxed);
     slot.argument.store(argument, Ordering::Relaxed);
+    slot.thread.store(thread.0, Ordering::Relaxed);
     slot.command.store(RUN, Ordering::SeqCst);
     wait::wake(cluster, &slot.command, &slot.command_sleepers);
+    places::ring(cluster, node, index);
 }
 
 /// An event that is answered.
@@ -145,27 +182,30 @@ fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failur
 
 fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
     let perform = &mut |action| match action {
-        Action::Start { who, function, argument } => start(cluster, who, function, argument),
+        Action::Start { who, function, argument, thread } => start(cluster, who, (function, argument), thread),
         Action::Created { by, thread } => objects::answer(cluster, by, Ok((thread.0, 0))),
         Action::Refused { by, unjoined } => objects::answer(cluster, by, Ok((0, u64::from(unjoined)))),
         Action::Joined { by, result } => objects::answer(cluster, by, Ok((result, 0))),
+        Action::Done { by } => objects::answer(cluster, by, Ok((0, 0))),
     };
     cluster.at(KEEPER).with_threads(|threads| threads.on(event, perform)).map_err(|error| {
         let code = match error {
             Error::Impossible { .. } => Code::Bug,
             Error::NoProcessor { .. } | Error::NoThread { .. } | Error::JoinedAlready { .. } => Code::Argument,
-            Error::JoinPending { .. } | Error::JoinSelf { .. } => Code::Argument,
+            Error::JoinPending { .. } | Error::JoinSelf { .. } | Error::Detached { .. } => Code::Argument,
+            Error::NoNode { .. } => Code::Argument,
         };
         Failure::new(code, error)
     })
 }
 
-fn start(cluster: &Cluster, who: ProcessorId, function: u64, argument: u64) {
+fn start(cluster: &Cluster, who: ProcessorId, work: (u64, u64), thread: Handle) {
     let (node, _) = cluster.slot_of(who);
     if cluster.runs_tables_of(node) {
-        start_here(cluster, who, function, argument);
+        start_here(cluster, who, work, thread);
     } else {
-        wire::send_request(cluster, cluster.mesh(), node, Request::Start { who, function, argument });
+        let (function, argument) = work;
+        wire::send_request(cluster, cluster.mesh(), node, Request::Start { who, function, argument, thread });
         cluster.flush_messages();
     }
 }

@@ -5,7 +5,9 @@
 //! then looks whether anybody sleeps. Both sides have a full fence between the two, so one of them sees the other.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::Duration;
 
+use finespun_sys::clock;
 use finespun_sys::futex::{self, Backoff};
 use finespun_sys::process::with_signals_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
@@ -37,6 +39,32 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
         }
         sleepers.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// The same until a moment of the monotonic clock at the latest: false if the word was `old` still.
+pub fn until_changed_before(
+    cluster: &Cluster,
+    word: &AtomicU32,
+    old: u32,
+    sleepers: &AtomicU32,
+    deadline_ns: u64,
+) -> bool {
+    while word.load(Ordering::Acquire) == old {
+        service::poll(cluster);
+        cluster.flush_messages();
+        let left = deadline_ns.saturating_sub(clock::now_ns());
+        if left == 0 {
+            return false;
+        }
+        sleepers.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if word.load(Ordering::SeqCst) == old {
+            meter::count(cluster, Counter::Sleeps, 1);
+            with_signals_let_in(|| futex::wait(word, old, Some(Duration::from_nanos(left))));
+        }
+        sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+    true
 }
 
 /// After `word` was changed: wakes everybody who sleeps on it.

@@ -62,6 +62,8 @@ pub enum Request {
         function: u64,
         /// Its argument.
         argument: u64,
+        /// The thread.
+        thread: threads::Handle,
     },
     /// The receiver's serving processors are to end.
     Stop,
@@ -225,8 +227,8 @@ fn request_words(request: Request) -> Words {
             let (detail, a, b, c) = thread_words(event);
             Words { kind: THREAD, detail, target: who.0, a, b, c, ..Words::default() }
         }
-        Request::Start { who, function, argument } => {
-            Words { kind: START, target: who.0, a: function, b: argument, ..Words::default() }
+        Request::Start { who, function, argument, thread } => {
+            Words { kind: START, target: who.0, a: function, b: argument, c: thread.0, ..Words::default() }
         }
         Request::Build { who, build } => Words { kind: BUILD, target: who.0, a: build, ..Words::default() },
         Request::Stop => Words { kind: STOP, ..Words::default() },
@@ -250,6 +252,12 @@ const fn object_words(event: Event) -> (u8, u64, u64) {
         Event::Enqueue { .. } => (9, 0, 0),
         Event::Signal { .. } => (10, 0, 0),
         Event::Broadcast { .. } => (11, 0, 0),
+        Event::Leave { .. } => (12, 0, 0),
+        Event::ReadLock { again, .. } => (13, again as u64, 0),
+        Event::TryReadLock { again, .. } => (14, again as u64, 0),
+        Event::WriteLock { .. } => (15, 0, 0),
+        Event::TryWriteLock { .. } => (16, 0, 0),
+        Event::RwUnlock { .. } => (17, 0, 0),
     }
 }
 
@@ -267,6 +275,12 @@ const fn object_event(words: Words) -> Option<Event> {
         9 => Event::Enqueue { condition: object, who },
         10 => Event::Signal { condition: object },
         11 => Event::Broadcast { condition: object },
+        12 => Event::Leave { condition: object, who },
+        13 => Event::ReadLock { rwlock: object, who, again: words.b != 0 },
+        14 => Event::TryReadLock { rwlock: object, who, again: words.b != 0 },
+        15 => Event::WriteLock { rwlock: object, who },
+        16 => Event::TryWriteLock { rwlock: object, who },
+        17 => Event::RwUnlock { rwlock: object, who },
         _ => return None,
     })
 }
@@ -301,6 +315,10 @@ const fn thread_words(event: threads::Event) -> (u8, u64, u64, u64) {
         threads::Event::Create { on: Some(on), function, argument, .. } => (3, on.0 as u64, function, argument),
         threads::Event::Finished { result, .. } => (4, result, 0, 0),
         threads::Event::Join { thread, .. } => (5, thread.0, 0, 0),
+        threads::Event::Spawn { near: None, function, argument, .. } => (6, 0, function, argument),
+        threads::Event::Spawn { near: Some(node), function, argument, .. } => (7, node as u64, function, argument),
+        threads::Event::Detach { thread, .. } => (8, thread.0, 0, 0),
+        threads::Event::Quiet { .. } => (9, 0, 0, 0),
     }
 }
 
@@ -313,6 +331,10 @@ const fn thread_event(words: Words) -> Option<threads::Event> {
         3 => threads::Event::Create { on: Some(ProcessorId(words.a as u32)), by, function, argument },
         4 => threads::Event::Finished { who: by, result: words.a },
         5 => threads::Event::Join { thread: threads::Handle(words.a), by },
+        6 => threads::Event::Spawn { near: None, by, function, argument },
+        7 => threads::Event::Spawn { near: Some(words.a as u32), by, function, argument },
+        8 => threads::Event::Detach { thread: threads::Handle(words.a), by },
+        9 => threads::Event::Quiet { by },
         _ => return None,
     })
 }
@@ -335,7 +357,10 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
         OBJECT => Packet::Request(Request::Object { who, event: object_event(words)? }),
         MIGRATORY => Packet::Request(Request::Migratory { mutex: words.a, message: migratory_message(words)? }),
         THREAD => Packet::Request(Request::Thread { who, event: thread_event(words)? }),
-        START => Packet::Request(Request::Start { who, function: words.a, argument: words.b }),
+        START => {
+            let thread = threads::Handle(words.c);
+            Packet::Request(Request::Start { who, function: words.a, argument: words.b, thread })
+        }
         BUILD => Packet::Request(Request::Build { who, build: words.a }),
         STOP => Packet::Request(Request::Stop),
         HEAP => Packet::Request(Request::Heap { who, call: words.detail, arguments: [words.a, words.b, words.c] }),
@@ -376,6 +401,12 @@ mod tests {
             Event::Enqueue { condition: object, who },
             Event::Signal { condition: object },
             Event::Broadcast { condition: object },
+            Event::Leave { condition: object, who },
+            Event::ReadLock { rwlock: object, who, again: true },
+            Event::TryReadLock { rwlock: object, who, again: false },
+            Event::WriteLock { rwlock: object, who },
+            Event::TryWriteLock { rwlock: object, who },
+            Event::RwUnlock { rwlock: object, who },
         ] {
             there_and_back(Request::Object { who, event });
         }
@@ -394,10 +425,14 @@ mod tests {
             threads::Event::Create { on: Some(ProcessorId(3)), by: who, function: 5, argument: 6 },
             threads::Event::Finished { who, result: 8 },
             threads::Event::Join { thread: threads::Handle(1 << 40 | 3), by: who },
+            threads::Event::Spawn { near: None, by: who, function: 1 << 63, argument: 9 },
+            threads::Event::Spawn { near: Some(0), by: who, function: 5, argument: 9 },
+            threads::Event::Detach { thread: threads::Handle(1 << 40 | 3), by: who },
+            threads::Event::Quiet { by: who },
         ] {
             there_and_back(Request::Thread { who, event });
         }
-        there_and_back(Request::Start { who, function: 1, argument: 2 });
+        there_and_back(Request::Start { who, function: 1, argument: 2, thread: threads::Handle(3 << 32 | 77) });
         there_and_back(Request::Build { who, build: u64::MAX });
         there_and_back(Request::Stop);
         there_and_back(Request::Heap { who, call: 3, arguments: [1, 2, 3] });

@@ -18,6 +18,9 @@
 //! finds it in the queue. The other order, or an unlock sent without waiting for "done", loses wake-ups; the tests
 //! show both. A signal may thus reach a waiter that has not unlocked yet: its grant is kept until it looks.
 //!
+//! A waiter whose time is up asks to *leave*. Either it was still in the queue, and no signal was spent on it; or a
+//! signal had come first, and then it has been woken, and must not say that its time was up: the signal would be lost.
+//!
 //! The condition itself carries no data, so neither event needs a release or an acquire; those of the mutex do it.
 
 use finespun_types::ProcessorId;
@@ -38,6 +41,8 @@ pub(crate) enum Event {
     Signal,
     /// `Event::Broadcast`
     Broadcast,
+    /// `Event::Leave`
+    Leave(ProcessorId),
 }
 
 impl Object for Condition {
@@ -54,10 +59,11 @@ impl Object for Condition {
 
     #[rustfmt::skip]
     fn on(self, event: Event, first: Option<ProcessorId>) -> Result<(Self, Step), Wrong> {
-        use Event::{Broadcast, Enqueue, Signal};
+        use Event::{Broadcast, Enqueue, Leave, Signal};
 
         Ok(match (event, first) {
             (Enqueue(who),       _)       => (self, Step::Wait(who, 0)),
+            (Leave(who),         _)       => (self, Step::Leave(who)),
             (Signal,             Some(_)) => (self, Step::GrantFirst),
             (Broadcast,          Some(_)) => (self, Step::GrantAll),
             (Signal | Broadcast, None)    => (self, Step::Nothing), // not remembered

@@ -100,14 +100,14 @@ impl fmt::Display for Misuse {
         let kind = self.event.kind().name();
         let object = self.event.object();
         match self.wrong {
-            Wrong::NotHeld => write!(f, "unlock of the mutex at {object:#x}, which nobody holds"),
+            Wrong::NotHeld => write!(f, "unlock of the {kind} at {object:#x}, which nobody holds"),
             Wrong::NotOwner { owner } => {
-                write!(f, "unlock of the mutex at {object:#x}, which processor {} holds", owner.0)
+                write!(f, "unlock of the {kind} at {object:#x}, which processor {} holds", owner.0)
             }
             Wrong::NotHeldHere => {
                 write!(f, "unlock of the mutex at {object:#x}, which no processor of this node holds")
             }
-            Wrong::Relock => write!(f, "lock of the mutex at {object:#x} by the processor that holds it"),
+            Wrong::Relock => write!(f, "lock of the {kind} at {object:#x} by the processor that holds it"),
             Wrong::CountZero => write!(f, "arrival at the barrier at {object:#x} with a count of 0"),
             Wrong::CountMismatch { expected, given } => write!(
                 f,

@@ -1,5 +1,5 @@
 //! The synchronization objects of Finespun as state machines of their own: mutex, condition variable, barrier,
-//! flag, and the threads of a program. Event in, grants out; no operating system, clock, lock or allocation.
+//! flag, lock for readers and writers, and the threads of a program. Event in, grants out; no operating system, clock, lock or allocation.
 //!
 //! An object is known by its *address* in the shared space, and a program may have millions. The state of an
 //! object does not stand at its address (that memory is kept coherent by protocols that need locks themselves),
@@ -21,11 +21,11 @@
 //!
 //! | event | before it | after its grant |
 //! |---|---|---|
-//! | `Lock`, `TryLock` (if it succeeds), `WaitFlag`, `ReadFlag` | | acquire |
-//! | `Unlock`, `SetFlag` | release | |
+//! | `Lock`, `TryLock` (if it succeeds), `ReadLock`, `WriteLock` and kin, `WaitFlag`, `ReadFlag` | | acquire |
+//! | `Unlock`, `RwUnlock`, `SetFlag` | release | |
 //! | `Arrive` | release | acquire |
 //! | `Enqueue`, then `Unlock`; on the grant `Lock` | release | acquire, at the grant of `Lock` |
-//! | `Signal`, `Broadcast`, `ResetFlag` | | |
+//! | `Signal`, `Broadcast`, `Leave`, `ResetFlag` | | |
 //!
 //! Channels: an event need not be answered, except that a processor must know its `Enqueue` to be *done* before it
 //! sends the `Unlock` (condition.rs says why), and that a processor which waits sends nothing else. Messages of one
@@ -49,6 +49,7 @@ pub mod migratory;
 mod mutex;
 mod object;
 mod queue;
+mod rwlock;
 mod table;
 pub mod threads;
 

@@ -18,6 +18,8 @@ pub enum Kind {
     Flag = 4,
     /// `fsp_mutex_t` whose ownership migrates: a node's part in it
     Migratory = 5,
+    /// A lock for readers and writers
+    Rwlock = 6,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
             Self::Condition => "condition variable",
             Self::Barrier => "barrier",
             Self::Flag => "flag",
+            Self::Rwlock => "rwlock",
         }
     }
 }
@@ -113,6 +116,52 @@ pub enum Event {
         /// The object.
         condition: u64,
     },
+    /// `who` waits no longer. Granted at once: value 1, it waited; value 0, a signal has come before.
+    Leave {
+        /// The object.
+        condition: u64,
+        /// Who waited.
+        who: ProcessorId,
+    },
+    /// Granted when `who` is one of the readers.
+    ReadLock {
+        /// The object.
+        rwlock: u64,
+        /// Who asks.
+        who: ProcessorId,
+        /// It is a reader already: it does not wait behind a writer, who waits for it.
+        again: bool,
+    },
+    /// Granted at once: value 1, `who` is a reader; value 0, a writer is there or waits.
+    TryReadLock {
+        /// The object.
+        rwlock: u64,
+        /// Who asks.
+        who: ProcessorId,
+        /// It is a reader already.
+        again: bool,
+    },
+    /// Granted when `who` is the writer, alone.
+    WriteLock {
+        /// The object.
+        rwlock: u64,
+        /// Who asks.
+        who: ProcessorId,
+    },
+    /// Granted at once: value 1, `who` is the writer; value 0, somebody is there.
+    TryWriteLock {
+        /// The object.
+        rwlock: u64,
+        /// Who asks.
+        who: ProcessorId,
+    },
+    /// The writer, or one reader, leaves. No grant to `who`.
+    RwUnlock {
+        /// The object.
+        rwlock: u64,
+        /// Who was there.
+        who: ProcessorId,
+    },
 }
 
 impl Event {
@@ -125,6 +174,11 @@ impl Event {
             Self::SetFlag { flag, .. } | Self::WaitFlag { flag, .. } => flag,
             Self::ReadFlag { flag, .. } | Self::ResetFlag { flag } => flag,
             Self::Enqueue { condition, .. } | Self::Signal { condition } | Self::Broadcast { condition } => condition,
+            Self::Leave { condition, .. } => condition,
+            Self::ReadLock { rwlock, .. } | Self::TryReadLock { rwlock, .. } => rwlock,
+            Self::WriteLock { rwlock, .. } | Self::TryWriteLock { rwlock, .. } | Self::RwUnlock { rwlock, .. } => {
+                rwlock
+            }
         }
     }
 
@@ -135,7 +189,9 @@ impl Event {
             Self::Lock { .. } | Self::TryLock { .. } | Self::Unlock { .. } => Kind::Mutex,
             Self::Arrive { .. } => Kind::Barrier,
             Self::SetFlag { .. } | Self::WaitFlag { .. } | Self::ReadFlag { .. } | Self::ResetFlag { .. } => Kind::Flag,
-            Self::Enqueue { .. } | Self::Signal { .. } | Self::Broadcast { .. } => Kind::Condition,
+            Self::Enqueue { .. } | Self::Signal { .. } | Self::Broadcast { .. } | Self::Leave { .. } => Kind::Condition,
+            Self::ReadLock { .. } | Self::TryReadLock { .. } | Self::WriteLock { .. } => Kind::Rwlock,
+            Self::TryWriteLock { .. } | Self::RwUnlock { .. } => Kind::Rwlock,
         }
     }
 }
@@ -145,7 +201,8 @@ impl Event {
 pub struct Grant {
     /// Who goes on.
     pub who: ProcessorId,
-    /// The result: of `TryLock`, 1 for success; of `WaitFlag` and `ReadFlag`, the flag's value; else 0.
+    /// The result: of `TryLock` and kin, 1 for success; of `WaitFlag` and `ReadFlag`, the flag's value; of `Arrive`, 1 for the last
+    /// one; of `Leave`, 1 if it waited; else 0.
     pub value: u64,
 }
 
@@ -166,6 +223,10 @@ pub(crate) enum Step {
     GrantAllAnd(ProcessorId),
     /// Those go on, oldest first, that wait for this value or less.
     GrantReached(u32),
+    /// The first so many of the queue go on, oldest first.
+    GrantSome(u32),
+    /// This one goes on at once, and waits no longer if it did: the value says whether.
+    Leave(ProcessorId),
 }
 
 /// One kind of object: its states, which fit in two words, and its table.

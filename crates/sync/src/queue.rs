@@ -72,6 +72,33 @@ impl Queue {
         }
     }
 
+    /// Takes one from wherever it stands; the others keep their order. False if it is not here.
+    pub(crate) fn remove(&mut self, waiters: &mut [Waiter], who: ProcessorId) -> bool {
+        let mut found = false;
+        let mut rest = core::mem::take(self);
+        while let Some((other, slot)) = rest.take_first(waiters) {
+            if other == who {
+                found = true;
+            } else {
+                self.push(waiters, other, slot.entry, slot.until);
+            }
+        }
+        found
+    }
+
+    /// How many at the head wait for this value, one after the other.
+    pub(crate) fn leading(self, waiters: &[Waiter], until: u32) -> u32 {
+        let mut count = 0;
+        let mut link = self.first;
+        while let Some(waiter) = link.checked_sub(1).and_then(|who| waiters.get(who as usize)) {
+            if waiter.until != until {
+                break;
+            }
+            (count, link) = (count + 1, waiter.next);
+        }
+        count
+    }
+
     fn take_first(&mut self, waiters: &mut [Waiter]) -> Option<(ProcessorId, Waiter)> {
         let who = self.first()?;
         let slot = core::mem::take(&mut waiters[who.0 as usize]);

@@ -26,6 +26,7 @@ use crate::migratory::{self, Line, Lock, Refused};
 use crate::mutex::{self, Mutex};
 use crate::object::{Event, Grant, Kind, Object, Step};
 use crate::queue::{Queue, Waiter};
+use crate::rwlock::{self, READER, Rwlock};
 use crate::{Error, Impossible, Misuse, Wrong};
 
 /// What a table remembers of its pool of entries.
@@ -76,7 +77,7 @@ impl Entry {
     }
 
     fn kind(&self) -> Option<Kind> {
-        let all = [Kind::Mutex, Kind::Condition, Kind::Barrier, Kind::Flag, Kind::Migratory];
+        let all = [Kind::Mutex, Kind::Condition, Kind::Barrier, Kind::Flag, Kind::Migratory, Kind::Rwlock];
         all.into_iter().find(|kind| *kind as u32 == self.kind)
     }
 }
@@ -118,6 +119,13 @@ impl<'a> Table<'a> {
             Event::Enqueue { who, .. }         => self.run::<Condition>(event, condition::Event::Enqueue(who), out),
             Event::Signal { .. }               => self.run::<Condition>(event, condition::Event::Signal, out),
             Event::Broadcast { .. }            => self.run::<Condition>(event, condition::Event::Broadcast, out),
+            Event::Leave { who, .. }           => self.run::<Condition>(event, condition::Event::Leave(who), out),
+            Event::ReadLock { who, again, .. } => self.run_rwlock(event, rwlock::Event::Read { who, again }, out),
+            Event::TryReadLock { who, again, .. }
+                                               => self.run_rwlock(event, rwlock::Event::TryRead { who, again }, out),
+            Event::WriteLock { who, .. }       => self.run_rwlock(event, rwlock::Event::Write(who), out),
+            Event::TryWriteLock { who, .. }    => self.run_rwlock(event, rwlock::Event::TryWrite(who), out),
+            Event::RwUnlock { who, .. }        => self.run_rwlock(event, rwlock::Event::Unlock(who), out),
         }
     }
 
@@ -203,22 +211,43 @@ impl<'a> Table<'a> {
 
     /// Lets the machine of one kind decide, finds room, and only then changes anything.
     fn run<O: Object>(&mut self, event: Event, asked: O::Event, out: &mut dyn FnMut(Grant)) -> Result<(), Error> {
+        self.decide(event, O::KIND, out, |words, queue, _| {
+            let (next, step) = O::from_words(words).on(asked, queue.first())?;
+            Ok((next.to_words(), step))
+        })
+    }
+
+    /// The same for a kind that has to know how many at the head of the queue are readers.
+    fn run_rwlock(&mut self, event: Event, asked: rwlock::Event, out: &mut dyn FnMut(Grant)) -> Result<(), Error> {
+        self.decide(event, Kind::Rwlock, out, |words, queue, waiters| {
+            let line = rwlock::Line { first: queue.first(), readers: queue.leading(waiters, READER) };
+            let (next, step) = Rwlock::from_words(words).on(asked, line)?;
+            Ok((next.to_words(), step))
+        })
+    }
+
+    fn decide(
+        &mut self,
+        event: Event,
+        kind: Kind,
+        out: &mut dyn FnMut(Grant),
+        row: impl FnOnce([u32; 2], Queue, &[Waiter]) -> Result<([u32; 2], Step), Wrong>,
+    ) -> Result<(), Error> {
         let address = event.object();
         let misuse = |wrong| Error::Misuse(Misuse { event, wrong });
         let found = self.find(address, false);
-        let entry = found.map_or(Entry::idle(address, O::KIND), |index| self.entries[index]);
-        if let Some(there) = entry.kind().filter(|kind| *kind != O::KIND) {
+        let entry = found.map_or(Entry::idle(address, kind), |index| self.entries[index]);
+        if let Some(there) = entry.kind().filter(|there| *there != kind) {
             return Err(misuse(Wrong::WrongKind { there }));
         }
-        let (next, step) = O::from_words(entry.words).on(asked, entry.queue.first()).map_err(misuse)?;
+        let (words, step) = row(entry.words, entry.queue, self.waiters).map_err(misuse)?;
         if let Step::Wait(who, _) = step {
             self.may_wait(who)?;
         }
-        let words = next.to_words();
         let stays = words != [0, 0] || matches!(step, Step::Wait(..));
         let index = match found {
             Some(index) => index,
-            None if stays => self.insert(address, O::KIND)?,
+            None if stays => self.insert(address, kind)?,
             None => {
                 perform(step, &mut Queue::default(), self.waiters, 0, out);
                 return Ok(());
@@ -326,7 +355,12 @@ fn perform(step: Step, queue: &mut Queue, waiters: &mut [Waiter], entry: u32, ou
         Step::GrantAll => queue.drain(waiters, |who| grant(who, 0)),
         Step::GrantAllAnd(last) => {
             queue.drain(waiters, |who| grant(who, 0));
-            grant(last, 0);
+            grant(last, 1);
+        }
+        Step::GrantSome(count) => (0..count).filter_map(|_| queue.pop(waiters)).for_each(|who| grant(who, 0)),
+        Step::Leave(who) => {
+            let waited = queue.remove(waiters, who);
+            grant(who, waited.into());
         }
         Step::GrantReached(value) => queue.take_reached(waiters, value, |who| grant(who, value)),
     }

@@ -11,7 +11,11 @@
 //!      |                            | ------------------------ Joined(result) ----> | acquire
 //! ```
 //!
-//! One thread runs per processor. A processor whose thread has ended keeps its result until the join, and is idle
+//! `Create` is refused when no processor is idle. `Spawn`, for programs that make as many threads as they like,
+//! takes an idle processor, and where none is left a *seat*, a place for one more thread of a node whose
+//! processors all have work. A seat is in every way as a processor here, and has a processor's number above theirs.
+//!
+//! One thread runs per processor, or seat. A processor whose thread has ended keeps its result until the join, and is idle
 //! again after it: a program that never joins runs out of processors, and is told so. A handle names the processor
 //! and the *generation* of its thread, so a join that comes twice, or from an old copy of a handle, is recognised.
 //!
@@ -62,6 +66,17 @@ pub enum Event {
         /// Its argument.
         argument: u64,
     },
+    /// A thread is to run on an idle processor, or beside others.
+    Spawn {
+        /// At this node, or by turns over the nodes.
+        near: Option<u32>,
+        /// Who asks.
+        by: ProcessorId,
+        /// The function, as an offset in the program.
+        function: u64,
+        /// Its argument.
+        argument: u64,
+    },
     /// The thread that `who` runs has returned.
     Finished {
         /// Which.
@@ -74,6 +89,18 @@ pub enum Event {
         /// Which thread.
         thread: Handle,
         /// Who waits.
+        by: ProcessorId,
+    },
+    /// Nobody will join the thread: its place is idle again when it ends.
+    Detach {
+        /// Which thread.
+        thread: Handle,
+        /// Who asks.
+        by: ProcessorId,
+    },
+    /// Answered when no thread runs any more.
+    Quiet {
+        /// Who waits. One at a time.
         by: ProcessorId,
     },
 }
@@ -89,8 +116,10 @@ pub enum Action {
         function: u64,
         /// Its argument.
         argument: u64,
+        /// The thread.
+        thread: Handle,
     },
-    /// The answer to `Create`.
+    /// The answer to `Create` and `Spawn`.
     Created {
         /// Who asked.
         by: ProcessorId,
@@ -110,6 +139,11 @@ pub enum Action {
         by: ProcessorId,
         /// What the thread returned.
         result: u64,
+    },
+    /// The answer to `Detach` and `Quiet`.
+    Done {
+        /// Who asked.
+        by: ProcessorId,
     },
 }
 
@@ -145,6 +179,18 @@ pub enum Error {
         /// Which.
         thread: Handle,
     },
+    /// The thread is detached: nobody can join it, or detach it again (E005).
+    Detached {
+        /// Which.
+        thread: Handle,
+    },
+    /// The job has no such node (E005).
+    NoNode {
+        /// What was given.
+        given: u32,
+        /// How many there are.
+        nodes: u32,
+    },
     /// A bug of ours: the processor was in no state for this event.
     Impossible {
         /// The state of the processor.
@@ -168,6 +214,8 @@ pub enum State {
     },
     /// Its thread has ended and is not joined.
     Finished,
+    /// It runs a thread that nobody joins.
+    Detached,
 }
 
 /// What is remembered for all processors; zeros at first.
@@ -178,6 +226,10 @@ pub struct Header {
     turn: u32,
     /// Processors in [`State::Finished`].
     unjoined: u32,
+    /// Processors in [`State::Running`] and [`State::Detached`].
+    running: u32,
+    /// Who waits until there are none, plus one.
+    quiet: u32,
 }
 
 /// One processor; zeros at first: idle, and no thread yet.
@@ -202,7 +254,8 @@ impl Slot {
             0 => State::Idle,
             1 => State::Main,
             2 => State::Running { joiner: self.joiner.checked_sub(1).map(ProcessorId) },
-            _ => State::Finished,
+            3 => State::Finished,
+            _ => State::Detached,
         }
     }
 
@@ -212,6 +265,7 @@ impl Slot {
             State::Main => (1, 0),
             State::Running { joiner } => (2, joiner.map_or(0, |who| who.0 + 1)),
             State::Finished => (3, 0),
+            State::Detached => (4, 0),
         };
     }
 }
@@ -221,21 +275,40 @@ impl Slot {
 pub struct Threads<'a> {
     header: &'a mut Header,
     slots: &'a mut [Slot],
+    /// The processors are first among the slots, then the seats.
+    processors: u32,
     per_node: u32,
+    seats: Seats,
+}
+
+/// The seats of each node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seats {
+    /// So many numbers above those of the processors belong to each node.
+    pub numbers: u32,
+    /// The first so many of them are seats.
+    pub usable: u32,
 }
 
 impl<'a> Threads<'a> {
     /// The threads in this memory, all zeros at first: one slot for each processor of the job, `per_node` of them in
-    /// each node.
+    /// each node; no seats.
     ///
     /// # Panics
     /// If the slots are not whole nodes.
     pub fn new(header: &'a mut Header, slots: &'a mut [Slot], per_node: u32) -> Self {
-        assert!(
-            per_node > 0 && slots.len().is_multiple_of(per_node as usize),
-            "every node has the same number of processors"
-        );
-        Self { header, slots, per_node }
+        Self::with_seats(header, slots, per_node, Seats::default())
+    }
+
+    /// The same, with slots for the seats of every node behind those of the processors.
+    ///
+    /// # Panics
+    /// If the slots are not whole nodes.
+    pub fn with_seats(header: &'a mut Header, slots: &'a mut [Slot], per_node: u32, seats: Seats) -> Self {
+        let of_node = (per_node + seats.numbers) as usize;
+        assert!(per_node > 0 && slots.len().is_multiple_of(of_node), "every node has the same number of processors");
+        let processors = (slots.len() / of_node) as u32 * per_node;
+        Self { header, slots, processors, per_node, seats }
     }
 
     /// Takes one event; `out` is called for every action, in order, under the lock. After an error nothing has
@@ -246,6 +319,9 @@ impl<'a> Threads<'a> {
     pub fn on(&mut self, event: Event, out: &mut dyn FnMut(Action)) -> Result<(), Error> {
         match event {
             Event::Begin { who } | Event::Finished { who, .. } => self.on_processor(who, event, out),
+            Event::Create { on: Some(given), .. } if given.0 >= self.processors => {
+                Err(Error::NoProcessor { given, processors: self.processors })
+            }
             Event::Create { on: Some(who), .. } => self.on_processor(who, event, out),
             Event::Create { on: None, by, .. } => match self.next_idle() {
                 Some(who) => self.on_processor(who, event, out),
@@ -254,14 +330,31 @@ impl<'a> Threads<'a> {
                     Ok(())
                 }
             },
-            Event::Join { thread, by } => {
+            Event::Spawn { near: Some(given), .. } if given >= self.nodes() => {
+                Err(Error::NoNode { given, nodes: self.nodes() })
+            }
+            Event::Spawn { near, by, .. } => match self.next_place(near) {
+                Some(who) => self.on_processor(who, event, out),
+                None => {
+                    out(Action::Refused { by, unjoined: self.header.unjoined });
+                    Ok(())
+                }
+            },
+            Event::Quiet { by } => {
+                match self.header.running {
+                    0 => out(Action::Done { by }),
+                    _ => self.header.quiet = by.0 + 1,
+                }
+                Ok(())
+            }
+            Event::Join { thread, by } | Event::Detach { thread, by } => {
                 let processor = thread.processor();
                 let newest = self.slots.get(processor.0 as usize).map_or(0, |slot| slot.generation);
                 match thread.generation() {
                     0 => Err(Error::NoThread { thread }),
                     generation if generation > newest => Err(Error::NoThread { thread }),
                     generation if generation < newest => Err(Error::JoinedAlready { thread }),
-                    _ if processor == by => Err(Error::JoinSelf { thread }),
+                    _ if processor == by && matches!(event, Event::Join { .. }) => Err(Error::JoinSelf { thread }),
                     _ => self.on_processor(processor, event, out),
                 }
             }
@@ -277,21 +370,23 @@ impl<'a> Threads<'a> {
     /// The heart: one row per (state of the processor concerned, event).
     #[rustfmt::skip]
     fn on_processor(&mut self, who: ProcessorId, event: Event, out: &mut dyn FnMut(Action)) -> Result<(), Error> {
-        use Event::{Begin, Create, Join};
-        use State::{Idle, Main, Running};
+        use Event::{Begin, Create, Detach, Join, Quiet, Spawn};
+        use State::{Detached, Idle, Main, Running};
 
-        let processors = self.slots.len() as u32;
+        let processors = self.processors;
         let slot = self.slots.get_mut(who.0 as usize).ok_or(Error::NoProcessor { given: who, processors })?;
         let state = slot.state();
         let next = match (state, event) {
             (Idle, Begin { .. }) => Main,
-            (Idle, Create { by, function, argument, .. }) => {
+            (Idle, Create { by, function, argument, .. } | Spawn { by, function, argument, .. }) => {
                 slot.generation = slot.generation.wrapping_add(1).max(1);
-                out(Action::Start { who, function, argument });
-                out(Action::Created { by, thread: Handle::new(who, slot.generation) });
+                let thread = Handle::new(who, slot.generation);
+                out(Action::Start { who, function, argument, thread });
+                out(Action::Created { by, thread });
+                self.header.running += 1;
                 Running { joiner: None }
             }
-            (Main | Running { .. } | State::Finished, Create { by, .. }) => {
+            (Main | Running { .. } | State::Finished | Detached, Create { by, .. } | Spawn { by, .. }) => {
                 out(Action::Refused { by, unjoined: self.header.unjoined });
                 state
             }
@@ -305,6 +400,7 @@ impl<'a> Threads<'a> {
                 out(Action::Joined { by, result });
                 Idle
             }
+            (Detached, Event::Finished { .. }) => Idle,
 
             (Running { joiner: None },         Join { by, .. })     => Running { joiner: Some(by) },
             (Running { joiner: Some(joiner) }, Join { thread, .. }) => return Err(Error::JoinPending { thread, joiner }),
@@ -313,29 +409,90 @@ impl<'a> Threads<'a> {
                 self.header.unjoined -= 1;
                 Idle
             }
-            (Idle | Main, Join { thread, .. }) => return Err(Error::JoinedAlready { thread }),
+            (Idle | Main, Join { thread, .. } | Detach { thread, .. }) => return Err(Error::JoinedAlready { thread }),
 
-            (Main | Running { .. } | State::Finished, Begin { .. })
+            (Running { joiner: None },         Detach { by, .. })     => { out(Action::Done { by }); Detached }
+            (Running { joiner: Some(joiner) }, Detach { thread, .. }) => return Err(Error::JoinPending { thread, joiner }),
+            (State::Finished, Detach { by, .. }) => {
+                out(Action::Done { by });
+                self.header.unjoined -= 1;
+                Idle
+            }
+            (Detached, Join { thread, .. } | Detach { thread, .. }) => return Err(Error::Detached { thread }),
+
+            (Main | Running { .. } | State::Finished | Detached, Begin { .. })
             | (Idle | Main | State::Finished, Event::Finished { .. })
+            | (Idle | Main | Running { .. } | State::Finished | Detached, Quiet { .. })
                 => return Err(Error::Impossible { state, event }),
         };
         slot.set_state(next);
+        if let Event::Finished { .. } = event {
+            self.one_thread_less(out);
+        }
         Ok(())
+    }
+
+    fn one_thread_less(&mut self, out: &mut dyn FnMut(Action)) {
+        self.header.running -= 1;
+        if self.header.running == 0
+            && let Some(by) = core::mem::take(&mut self.header.quiet).checked_sub(1)
+        {
+            out(Action::Done { by: ProcessorId(by) });
+        }
+    }
+
+    const fn nodes(&self) -> u32 {
+        self.processors / self.per_node
+    }
+
+    /// Where a thread that may be one of several goes: to an idle processor, else to a seat of the node that has most left.
+    fn next_place(&mut self, near: Option<u32>) -> Option<ProcessorId> {
+        let idle = match near {
+            None => self.next_idle(),
+            Some(node) => self.idle_of(node),
+        };
+        idle.or_else(|| self.next_seat(near))
+    }
+
+    /// A seat of the given node, or of the one with the fewest taken: of equals the one whose turn comes first.
+    fn next_seat(&mut self, near: Option<u32>) -> Option<ProcessorId> {
+        let nodes = self.nodes();
+        let by_turns = (0..nodes).map(|ahead| (self.header.turn + ahead) % nodes);
+        let of_node = |node: u32| {
+            let first = self.processors + node * self.seats.numbers;
+            first..first + self.seats.usable
+        };
+        let is_idle = |seat: &u32| self.slots[*seat as usize].state() == State::Idle;
+        let left = |node: &u32| of_node(*node).filter(is_idle).count();
+        let node = match near {
+            Some(node) => node,
+            // `max_by_key` takes the last of equals.
+            None => by_turns.rev().max_by_key(left)?,
+        };
+        let seat = of_node(node).find(is_idle)?;
+        self.header.turn = (node + 1) % nodes;
+        Some(ProcessorId(seat))
     }
 
     /// The first idle processor of the next node that has one; the turn then goes to the node after it.
     fn next_idle(&mut self) -> Option<ProcessorId> {
-        let nodes = self.slots.len() as u32 / self.per_node;
+        let nodes = self.nodes();
         for ahead in 0..nodes {
             let node = (self.header.turn + ahead) % nodes;
-            let first = node * self.per_node;
-            let of_node = &self.slots[first as usize..][..self.per_node as usize];
-            if let Some(local) = of_node.iter().position(|slot| slot.state() == State::Idle) {
+            if let Some(idle) = self.idle_of(node) {
                 self.header.turn = (node + 1) % nodes;
-                return Some(ProcessorId(first + local as u32));
+                return Some(idle);
             }
         }
         None
+    }
+
+    /// The first idle processor of a node.
+    fn idle_of(&self, node: u32) -> Option<ProcessorId> {
+        let first = node * self.per_node;
+        let of_node = &self.slots[first as usize..][..self.per_node as usize];
+        let local = of_node.iter().position(|slot| slot.state() == State::Idle)?;
+        Some(ProcessorId(first + local as u32))
     }
 }
 
@@ -359,6 +516,10 @@ impl fmt::Display for Error {
             Self::JoinSelf { thread } => {
                 write!(f, "the thread {:#x} on processor {} joins itself", thread.0, thread.processor().0)
             }
+            Self::Detached { thread } => {
+                write!(f, "the thread {:#x} on processor {} is detached", thread.0, thread.processor().0)
+            }
+            Self::NoNode { given, nodes } => write!(f, "there is no node {given}: the job has {nodes}, counted from 0"),
             Self::Impossible { state, event } => write!(f, "{event:?} while the processor is {state:?}"),
         }
     }

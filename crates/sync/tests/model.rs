@@ -88,7 +88,7 @@ impl Model {
                 }
                 if object.arrived == count {
                     object.arrived = 0;
-                    grants.extend(object.line.drain(..).map(|(who, _)| granted(who, 0)));
+                    grants.extend(object.line.drain(..).map(|(other, _)| granted(other, (other == who).into())));
                 }
             }
             Event::SetFlag { value, .. } if value <= object.value => {}
@@ -106,6 +106,15 @@ impl Model {
             Event::Enqueue { who, .. } => object.line.push_back((who, 0)),
             Event::Signal { .. } => grants.extend(object.line.pop_front().map(|(who, _)| granted(who, 0))),
             Event::Broadcast { .. } => grants.extend(object.line.drain(..).map(|(who, _)| granted(who, 0))),
+            Event::Leave { who, .. } => {
+                let waited = object.line.len();
+                object.line.retain(|(other, _)| *other != who);
+                grants.push(granted(who, (object.line.len() < waited).into()));
+            }
+            Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::RwUnlock { .. } => {
+                unreachable!("tests/rwlock.rs")
+            }
+            Event::WriteLock { .. } | Event::TryWriteLock { .. } => unreachable!("tests/rwlock.rs"),
         }
         Some(grants)
     }
@@ -141,7 +150,12 @@ impl Random {
                 2 => Event::WaitFlag { flag: object, value: self.below(4), who },
                 _ => Event::SetFlag { flag: object, value: self.below(6) },
             },
-            _ => match self.below(5) {
+            _ => match self.below(6) {
+                5 => {
+                    let line = model.objects.get(&object).map(|object| &object.line);
+                    let waiter = line.and_then(|line| line.get(self.below(4) as usize));
+                    Event::Leave { condition: object, who: waiter.map_or(who, |(waiter, _)| *waiter) }
+                }
                 0 | 1 => Event::Enqueue { condition: object, who },
                 2 | 3 => Event::Signal { condition: object },
                 _ => Event::Broadcast { condition: object },

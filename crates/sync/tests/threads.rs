@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use finespun_sync::threads::{Action, Error, Event, Handle, Header, Slot, State, Threads};
+use finespun_sync::threads::{Action, Error, Event, Handle, Header, Seats, Slot, State, Threads};
 use finespun_types::ProcessorId;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ impl Job {
     fn create(&mut self) -> Option<(ProcessorId, Handle)> {
         let event = Event::Create { on: None, by: MAIN, function: 0x40, argument: 7 };
         match self.on(event).expect("a create is not refused with an error").as_slice() {
-            [Action::Start { who, function: 0x40, argument: 7 }, Action::Created { by: MAIN, thread }] => {
+            [Action::Start { who, function: 0x40, argument: 7, .. }, Action::Created { by: MAIN, thread }] => {
                 assert_eq!(thread.processor(), *who);
                 Some((*who, *thread))
             }
@@ -175,4 +175,160 @@ fn explore(nodes: u32, per_node: u32, goal: usize) -> usize {
 #[test]
 fn every_interleaving_of_creates_ends_and_joins_leaves_all_processors_idle() {
     assert_eq!((explore(2, 2, 3), explore(1, 3, 4)), (104, 182));
+}
+
+/// One processor and three numbers above it for each node, of which two are seats.
+const SEATS: Seats = Seats { numbers: 3, usable: 2 };
+
+struct Crowd {
+    header: Header,
+    slots: Vec<Slot>,
+}
+
+impl Crowd {
+    fn new(nodes: usize) -> Self {
+        let mut crowd = Self { header: Header::default(), slots: vec![Slot::default(); nodes * 4] };
+        crowd.on(Event::Begin { who: MAIN }).expect("nothing is in the way");
+        crowd
+    }
+
+    fn on(&mut self, event: Event) -> Result<Vec<Action>, Error> {
+        let mut actions = Vec::new();
+        Threads::with_seats(&mut self.header, &mut self.slots, 1, SEATS)
+            .on(event, &mut |action| actions.push(action))
+            .map(|()| actions)
+    }
+
+    fn spawn(&mut self, near: Option<u32>) -> Option<Handle> {
+        let actions = self.on(Event::Spawn { near, by: MAIN, function: 1, argument: 2 }).expect("not an error");
+        actions.into_iter().find_map(|action| match action {
+            Action::Created { thread, .. } => Some(thread),
+            Action::Start { .. } | Action::Refused { .. } | Action::Joined { .. } | Action::Done { .. } => None,
+        })
+    }
+}
+
+#[test]
+fn threads_beyond_the_processors_take_seats_where_most_are_left() {
+    let mut crowd = Crowd::new(2);
+    let mut places = Vec::new();
+    while let Some(thread) = crowd.spawn(None) {
+        places.push(thread.processor().0);
+    }
+    // The idle processor first; then seats, by turns: 2 and 3 are node 0's, 5 and 6 node 1's.
+    assert_eq!(places, [1, 2, 5, 3, 6]);
+    let mut crowd = Crowd::new(2);
+    let near = |crowd: &mut Crowd, node| crowd.spawn(Some(node)).map(|thread| thread.processor().0);
+    let places = [0, 0, 0, 1, 1].map(|node| near(&mut crowd, node));
+    assert_eq!(places, [Some(2), Some(3), None, Some(1), Some(5)]);
+    let nowhere = Event::Spawn { near: Some(2), by: MAIN, function: 1, argument: 2 };
+    assert_eq!(crowd.on(nowhere), Err(Error::NoNode { given: 2, nodes: 2 }));
+}
+
+#[test]
+fn a_detached_thread_leaves_its_place_whenever_it_ends_and_cannot_be_joined() {
+    let mut crowd = Crowd::new(1);
+    let [first, second] = [(); 2].map(|()| crowd.spawn(None).expect("there are seats"));
+    let detach = |thread| Event::Detach { thread, by: MAIN };
+    let end = |thread: Handle| Event::Finished { who: thread.processor(), result: 5 };
+    assert_eq!(crowd.on(detach(first)), Ok(vec![Action::Done { by: MAIN }]));
+    assert_eq!(crowd.on(Event::Join { thread: first, by: MAIN }), Err(Error::Detached { thread: first }));
+    assert_eq!(crowd.on(detach(first)), Err(Error::Detached { thread: first }));
+    assert_eq!(crowd.on(end(first)), Ok(vec![]));
+    assert_eq!(crowd.on(end(second)), Ok(vec![]));
+    assert_eq!(crowd.on(detach(second)), Ok(vec![Action::Done { by: MAIN }]));
+    assert_eq!(crowd.on(detach(second)), Err(Error::JoinedAlready { thread: second }));
+    let again = crowd.spawn(None).expect("idle again");
+    assert_eq!(again.processor(), first.processor());
+    assert_eq!(crowd.on(Event::Join { thread: again, by: MAIN }), Ok(vec![]));
+    assert_eq!(crowd.on(detach(again)), Err(Error::JoinPending { thread: again, joiner: MAIN }));
+    // A thread may detach itself.
+    let own = crowd.spawn(None).expect("idle");
+    let by = own.processor();
+    assert_eq!(crowd.on(Event::Detach { thread: own, by }), Ok(vec![Action::Done { by }]));
+}
+
+#[test]
+fn who_waits_for_quiet_is_answered_when_the_last_thread_ends() {
+    let mut crowd = Crowd::new(2);
+    let done = Ok(vec![Action::Done { by: MAIN }]);
+    assert_eq!(crowd.on(Event::Quiet { by: MAIN }), done);
+    let [first, second] = [(); 2].map(|()| crowd.spawn(None).expect("there are seats"));
+    crowd.on(Event::Detach { thread: second, by: MAIN }).expect("it runs");
+    assert_eq!(crowd.on(Event::Quiet { by: MAIN }), Ok(vec![]));
+    assert_eq!(crowd.on(Event::Finished { who: first.processor(), result: 0 }), Ok(vec![]));
+    assert_eq!(crowd.on(Event::Finished { who: second.processor(), result: 0 }), done);
+}
+
+/// Main makes three threads on one node with one other place beside a seat; each ends at any time, and is joined or
+/// detached at any time: every interleaving.
+#[test]
+fn every_interleaving_of_spawns_ends_joins_and_detaches_leaves_all_places_idle() {
+    #[derive(Clone, PartialEq, Eq, Hash)]
+    struct World {
+        header: Header,
+        slots: Vec<Slot>,
+        left: u32,
+        running: Vec<ProcessorId>,
+        open: Vec<Handle>,
+        joining: Option<Handle>,
+    }
+    let fresh = Crowd::new(1);
+    let first =
+        World { header: fresh.header, slots: fresh.slots, left: 3, running: vec![], open: vec![], joining: None };
+    let (mut seen, mut queue) = (HashSet::from([first.clone()]), VecDeque::from([first]));
+    while let Some(world) = queue.pop_front() {
+        let mut next = Vec::new();
+        let mut take = |event: Event, change: &dyn Fn(&mut World, &[Action])| {
+            let mut world = world.clone();
+            let mut crowd = Crowd { header: world.header, slots: std::mem::take(&mut world.slots) };
+            let actions = crowd.on(event).expect("not refused");
+            (world.header, world.slots) = (crowd.header, crowd.slots);
+            change(&mut world, &actions);
+            next.push(world);
+        };
+        if world.left > 0 && world.joining.is_none() {
+            take(Event::Spawn { near: None, by: MAIN, function: 1, argument: 2 }, &|world, actions| match actions {
+                [Action::Start { who, .. }, Action::Created { thread, .. }] => {
+                    assert!(!world.running.contains(who));
+                    world.left -= 1;
+                    world.running.push(*who);
+                    world.open.push(*thread);
+                }
+                other => {
+                    assert!(matches!(other, [Action::Refused { .. }]), "{other:?}");
+                    assert!(world.running.len() + world.open.len() >= 2, "refused though a place is idle");
+                }
+            });
+        }
+        for (index, &who) in world.running.iter().enumerate() {
+            take(Event::Finished { who, result: 7 }, &|world, actions| {
+                world.running.remove(index);
+                let awaited = world.joining.take_if(|thread| thread.processor() == who).is_some();
+                assert_eq!(actions, if awaited { vec![Action::Joined { by: MAIN, result: 7 }] } else { vec![] });
+            });
+        }
+        for (index, &thread) in world.open.iter().enumerate().filter(|_| world.joining.is_none()) {
+            take(Event::Join { thread, by: MAIN }, &|world, actions| {
+                world.open.remove(index);
+                world.joining = actions.is_empty().then_some(thread);
+            });
+            take(Event::Detach { thread, by: MAIN }, &|world, actions| {
+                world.open.remove(index);
+                assert_eq!(actions, [Action::Done { by: MAIN }]);
+            });
+        }
+        if next.is_empty() {
+            assert_eq!(world.left, 0, "nobody waits for ever");
+            let mut world = world.clone();
+            let threads = Threads::with_seats(&mut world.header, &mut world.slots, 1, SEATS);
+            assert!((1..4).all(|place| threads.state(ProcessorId(place)) == Some(State::Idle)));
+        }
+        for world in next {
+            if seen.insert(world.clone()) {
+                queue.push_back(world);
+            }
+        }
+    }
+    assert_eq!(seen.len(), 184);
 }

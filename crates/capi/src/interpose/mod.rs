@@ -35,7 +35,7 @@ mod errno;
 mod files;
 mod paths;
 mod pieces;
-mod real;
+pub mod real;
 mod records;
 mod signals;
 mod sockets;

@@ -90,7 +90,7 @@ macro_rules! real_functions {
 static FIND_ALL: extern "C" fn() = find_all;
 
 /// What a new thread runs.
-pub type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
+pub type ThreadStart = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 /// What a new C11 thread runs.
 pub type C11Start = extern "C" fn(*mut c_void) -> c_int;
 /// A signal handler, or SIG_DFL or SIG_IGN, as a number.
@@ -127,6 +127,7 @@ real_functions! {
     SETVBUF = fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, bytes: size_t) -> c_int;
 
     PTHREAD_CREATE = fn pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: ThreadStart, argument: *mut c_void) -> c_int;
+    PTHREAD_EXIT = fn pthread_exit(result: *mut c_void) -> ();
     THRD_CREATE = fn thrd_create(thread: *mut pthread_t, start: C11Start, argument: *mut c_void) -> c_int;
 
     SIGACTION = fn sigaction(signal: c_int, new: *const action_t, old: *mut action_t) -> c_int;

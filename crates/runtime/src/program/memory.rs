@@ -64,7 +64,7 @@ pub fn allocate_together(size: u64) -> Result<Together> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let entered = enter()?;
     let (cluster, slot) = (entered.cluster, entered.slot);
-    if entered.runtime.model == Model::Main {
+    if entered.runtime.model != Model::Spmd {
         return Ok(Together { address: allocate(size, UNIT_BYTES as u64, Home::FirstTouch)?, zero: true });
     }
     let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
@@ -72,6 +72,19 @@ pub fn allocate_together(size: u64) -> Result<Together> {
     consistency::acquire(cluster);
     let zero = cluster.me == NodeId(0) && cluster.my_view().0 == 0;
     Ok(Together { address: base(cluster) + offset as usize, zero })
+}
+
+/// A zeroed block that every process of a program in the model of threads finds by itself. Main makes it, by the first
+/// call of all; one block, of one size.
+///
+/// # Errors
+/// [`Code::HeapExhausted`], [`Code::NotStarted`].
+pub fn block_of_all(size: u64) -> Result<usize> {
+    let entered = enter()?;
+    // Collective allocations, whose numbers these are, are for SPMD programs.
+    let call = Call::Together { number: 1, size };
+    let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
+    Ok(base(entered.cluster) + offset as usize)
 }
 
 /// Waits for all processes of an SPMD program; releases and acquires. Nothing in the main model.

@@ -22,18 +22,18 @@ use finespun_sys::process::{ErrnoKept, SignalsBlocked};
 
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
-use crate::start::{self, Model, Runtime, runtime};
+use crate::start::{self, Model, Runners, Runtime, runtime};
 use crate::{meter, phases};
 
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Starts the runtime; see [`Model`]. `run` runs a function of the program by address and argument.
+/// Starts the runtime; see [`Model`].
 ///
 /// # Errors
 /// Why the process cannot take part.
-pub fn start(model: Model, run: fn(usize, u64) -> u64) -> Result<&'static Runtime> {
-    start::start(model, run)
+pub fn start(model: Model, runners: Runners) -> Result<&'static Runtime> {
+    start::start(model, runners)
 }
 
 /// Ends the runtime of this process; nothing if it is not running.
@@ -45,6 +45,13 @@ pub fn end() {
 pub fn fail(failure: &Failure) -> ! {
     let place = runtime().map_or_else(|_| misuse::joined_as(), |runtime| misuse::place(runtime.cluster));
     misuse::end_job(place, failure)
+}
+
+/// Ends the job because the program exits, here, with all its threads.
+pub fn exit_job(code: i32) {
+    if start::running().is_some() {
+        misuse::tell(&finespun_job::Report::Exited { exit_code: code & 0xff });
+    }
 }
 
 /// Ends the job because the program says so.

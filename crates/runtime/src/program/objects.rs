@@ -19,7 +19,18 @@ use crate::{barrier, consistency, locks, meter, objects};
 /// # Errors
 /// [`Code::Relock`], [`Code::Argument`].
 pub fn lock(mutex: usize) -> Result<()> {
-    let entered = enter_for(mutex, "mutex")?;
+    lock_entered(&enter_for(mutex, "mutex")?, mutex)
+}
+
+/// Locks an address of the shared space, whatever stands there, as if it were a mutex.
+///
+/// # Errors
+/// As [`lock`].
+pub fn lock_address(address: usize) -> Result<()> {
+    lock_entered(&enter_at(address, "word")?, address)
+}
+
+fn lock_entered(entered: &Entered, mutex: usize) -> Result<()> {
     let (cluster, slot) = (entered.cluster, entered.slot);
     meter::timed(cluster, Bucket::LockWait, || acquire_mutex(cluster, slot, mutex as u64))?;
     meter::count(cluster, Counter::LockAcquires, 1);
@@ -32,7 +43,18 @@ pub fn lock(mutex: usize) -> Result<()> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn try_lock(mutex: usize) -> Result<bool> {
-    let entered = enter_for(mutex, "mutex")?;
+    try_lock_entered(&enter_for(mutex, "mutex")?, mutex)
+}
+
+/// As [`lock_address`], if nobody has locked it.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn try_lock_address(address: usize) -> Result<bool> {
+    try_lock_entered(&enter_at(address, "word")?, address)
+}
+
+fn try_lock_entered(entered: &Entered, mutex: usize) -> Result<bool> {
     let (cluster, slot) = (entered.cluster, entered.slot);
     let (mutex, who) = (mutex as u64, cluster.processor_at(slot));
     let locked = if locks::migrate(cluster) {
@@ -52,7 +74,18 @@ pub fn try_lock(mutex: usize) -> Result<bool> {
 /// # Errors
 /// [`Code::NotOwner`], [`Code::Argument`].
 pub fn unlock(mutex: usize) -> Result<()> {
-    let entered = enter_for(mutex, "mutex")?;
+    unlock_entered(&enter_for(mutex, "mutex")?, mutex)
+}
+
+/// Unlocks what [`lock_address`] locked.
+///
+/// # Errors
+/// [`Code::NotOwner`], [`Code::Argument`].
+pub fn unlock_address(address: usize) -> Result<()> {
+    unlock_entered(&enter_at(address, "word")?, address)
+}
+
+fn unlock_entered(entered: &Entered, mutex: usize) -> Result<()> {
     let (cluster, slot) = (entered.cluster, entered.slot);
     let (mutex, who) = (mutex as u64, cluster.processor_at(slot));
     if !locks::migrate(cluster) {
@@ -97,6 +130,25 @@ pub fn wait_condition(condition: usize, mutex: usize) -> Result<()> {
     Ok(())
 }
 
+/// The same for at most so many nanoseconds; false if they passed and no signal came. The mutex is locked either way.
+///
+/// # Errors
+/// [`Code::NotOwner`], [`Code::Argument`].
+pub fn wait_condition_for(condition: usize, mutex: usize, limit_ns: u64) -> Result<bool> {
+    let entered = enter_for(condition, "condition variable")?;
+    check_object(entered.cluster, mutex, "mutex")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    meter::count(cluster, Counter::ConditionWaits, 1);
+    let signalled = meter::timed(cluster, Bucket::LockWait, || {
+        let signalled = objects::wait_condition_for(cluster, slot, condition as u64, mutex as u64, limit_ns)?;
+        acquire_mutex(cluster, slot, mutex as u64)?;
+        Ok(signalled)
+    })?;
+    consistency::acquire(cluster);
+    Ok(signalled)
+}
+
 /// Wakes the longest waiter of a condition variable, or all.
 ///
 /// # Errors
@@ -114,14 +166,85 @@ pub fn signal(condition: usize, all: bool) -> Result<()> {
 /// # Errors
 /// [`Code::BarrierCount`], [`Code::Argument`].
 pub fn barrier(barrier: usize, count: u32) -> Result<()> {
+    barrier_told_last(barrier, count).map(|_| ())
+}
+
+/// The same; tells one of those who arrived, the last, that it is the one.
+///
+/// # Errors
+/// As [`barrier`].
+pub fn barrier_told_last(barrier: usize, count: u32) -> Result<bool> {
     let entered = enter_for(barrier, "barrier")?;
     let (cluster, slot) = (entered.cluster, entered.slot);
     consistency::release(cluster);
     let who = cluster.processor_at(slot);
     let event = Event::Arrive { barrier: barrier as u64, count, who, weight: 1 };
-    meter::timed(cluster, Bucket::BarrierWait, || objects::call(cluster, slot, event))?;
+    let last = meter::timed(cluster, Bucket::BarrierWait, || objects::call(cluster, slot, event))?;
     meter::count(cluster, Counter::Barriers, 1);
     consistency::acquire(cluster);
+    Ok(last == 1)
+}
+
+/// How a lock for readers and writers is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RwAccess {
+    /// To read.
+    Read {
+        /// By a thread that holds it to read already.
+        again: bool,
+    },
+    /// To write.
+    Write,
+}
+
+/// Locks a lock for readers and writers.
+///
+/// # Errors
+/// [`Code::Relock`], [`Code::Argument`].
+pub fn lock_rw(rwlock: usize, access: RwAccess) -> Result<()> {
+    let entered = enter_for(rwlock, "rwlock")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let (rwlock, who) = (rwlock as u64, cluster.processor_at(slot));
+    let event = match access {
+        RwAccess::Read { again } => Event::ReadLock { rwlock, who, again },
+        RwAccess::Write => Event::WriteLock { rwlock, who },
+    };
+    meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, event))?;
+    meter::count(cluster, Counter::LockAcquires, 1);
+    consistency::acquire(cluster);
+    Ok(())
+}
+
+/// The same if that needs no waiting.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn try_lock_rw(rwlock: usize, access: RwAccess) -> Result<bool> {
+    let entered = enter_for(rwlock, "rwlock")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    let (rwlock, who) = (rwlock as u64, cluster.processor_at(slot));
+    let event = match access {
+        RwAccess::Read { again } => Event::TryReadLock { rwlock, who, again },
+        RwAccess::Write => Event::TryWriteLock { rwlock, who },
+    };
+    let locked = objects::call(cluster, slot, event)? == 1;
+    if locked {
+        meter::count(cluster, Counter::LockAcquires, 1);
+        consistency::acquire(cluster);
+    }
+    Ok(locked)
+}
+
+/// Unlocks a lock for readers and writers.
+///
+/// # Errors
+/// [`Code::NotOwner`], [`Code::Argument`].
+pub fn unlock_rw(rwlock: usize) -> Result<()> {
+    let entered = enter_for(rwlock, "rwlock")?;
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    consistency::release(cluster);
+    let who = cluster.processor_at(slot);
+    objects::call(cluster, slot, Event::RwUnlock { rwlock: rwlock as u64, who })?;
     Ok(())
 }
 
@@ -202,14 +325,24 @@ fn enter_for(object: usize, kind: &str) -> Result<Entered> {
     Ok(entered)
 }
 
+fn enter_at(address: usize, kind: &str) -> Result<Entered> {
+    let entered = enter()?;
+    match offset(entered.cluster, address) {
+        Some(_) => Ok(entered),
+        None => Err(not_shared(address, kind)),
+    }
+}
+
+fn not_shared(address: usize, kind: &str) -> Failure {
+    let what = format!("the {kind} at {address:#x} is not in shared memory: allocate it with fsp_malloc");
+    Failure { code: Code::Argument, what }
+}
+
 /// Objects are known by their addresses, which mean the same to everybody only in the shared space.
 fn check_object(cluster: &Cluster, object: usize, kind: &str) -> Result<()> {
     match offset(cluster, object) {
         Some(offset) if offset % 8 == 0 => Ok(()),
         Some(_) => Err(Failure::new(Code::Argument, format!("the {kind} at {object:#x} is not aligned to 8 bytes"))),
-        None => Err(Failure::new(
-            Code::Argument,
-            format!("the {kind} at {object:#x} is not in shared memory: allocate it with fsp_malloc"),
-        )),
+        None => Err(not_shared(object, kind)),
     }
 }

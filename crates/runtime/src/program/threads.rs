@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use finespun_errors::Code;
 use finespun_sync::threads::Handle;
-use finespun_types::ProcessorId;
+use finespun_sys::process::SignalsBlocked;
+use finespun_types::{ProcessorId, UNIT_BYTES};
 
 use super::{Entered, Result, enter};
 use crate::misuse::Failure;
-use crate::start::{Model, runtime};
+use crate::places::{self, Work};
+use crate::start::{Model, running, runtime};
 use crate::{consistency, threads};
 
 /// Creates a thread on an idle processor, or on the given one; `None` when there is none.
@@ -49,6 +51,113 @@ pub fn join_thread(handle: u64) -> Result<u64> {
     Ok(result)
 }
 
+/// Creates a thread on an idle processor, or beside others; near a node, or by turns. `None` when every place is taken.
+/// In the model of threads only. The stack's size, in bytes, is 0 for the usual one.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn spawn_thread(near: Option<u32>, stack: usize, function: usize, argument: u64) -> Result<Option<u64>> {
+    let entered = enter()?;
+    let cluster = entered.cluster;
+    let offset = offset_of_function(&entered, function)?;
+    let pages = (stack.div_ceil(UNIT_BYTES) as u64).min(STACK_PAGES_MAX);
+    consistency::release(cluster);
+    let function = offset | pages << STACK_SHIFT;
+    Ok(threads::spawn(cluster, entered.slot, near, function, argument)?.map(|handle| handle.0))
+}
+
+/// The size of a thread's stack, in pages, stands above the offset of its function.
+const STACK_SHIFT: u32 = 40;
+const STACK_PAGES_MAX: u64 = (1 << (u64::BITS - STACK_SHIFT)) - 1;
+
+/// The size of the stack that a thread was asked for with; 0 for the usual one.
+#[must_use]
+pub const fn stack_of(work: &Work) -> usize {
+    (work.function >> STACK_SHIFT) as usize * UNIT_BYTES
+}
+
+/// A function of the program as an offset that means the same in every process.
+///
+/// # Errors
+/// [`Code::Argument`] if it is none of the program's.
+pub fn function_offset(function: usize) -> Result<u64> {
+    offset_of_function(&enter()?, function)
+}
+
+/// The address of such an offset in this process.
+#[must_use]
+pub fn function_at(offset: u64) -> Option<usize> {
+    running()?.program.address_of(offset)
+}
+
+/// Is this the process that runs main?
+#[must_use]
+pub fn is_main_process() -> bool {
+    running().is_some_and(|runtime| {
+        let cluster = runtime.cluster;
+        cluster.processor_at(usize::from(cluster.my_view().0) * cluster.shape.threads).0 == 0
+    })
+}
+
+/// Makes the threads of this process until the job ends. In a thread that does nothing else.
+pub fn keep_places(make: fn(Work)) {
+    if let Some(runtime) = running() {
+        places::keep(runtime.cluster, make);
+    }
+}
+
+/// The calling thread is the one that [`spawn_thread`] asked for: the address of its function.
+///
+/// # Errors
+/// [`Code::Builds`], [`Code::NotStarted`].
+pub fn begin_thread(work: Work) -> Result<usize> {
+    let runtime = runtime()?;
+    let offset = work.function & ((1 << STACK_SHIFT) - 1);
+    let Some(address) = runtime.program.address_of(offset) else {
+        let what = format!("a thread was to run offset {offset:#x}, which is not in this program");
+        return Err(Failure { code: Code::Builds, what });
+    };
+    let _signals = SignalsBlocked::new();
+    places::begin(runtime.cluster, work);
+    Ok(address)
+}
+
+/// The calling thread, one of [`spawn_thread`], has come to its end. It must make no call afterwards.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn end_thread(result: u64) -> Result<()> {
+    let entered = enter()?;
+    places::end(entered.cluster, result)
+}
+
+/// The handle of the calling thread, if it is one of [`spawn_thread`].
+#[must_use]
+pub fn own_thread() -> Option<u64> {
+    places::own_handle()
+}
+
+/// Nobody will join the thread.
+///
+/// # Errors
+/// [`Code::Argument`].
+pub fn detach_thread(handle: u64) -> Result<()> {
+    let entered = enter()?;
+    threads::detach(entered.cluster, entered.slot, Handle(handle))
+}
+
+/// Waits until no thread of the job runs, besides main.
+///
+/// # Errors
+/// [`Code::NotStarted`].
+pub fn await_all_threads() -> Result<()> {
+    let entered = enter()?;
+    consistency::release(entered.cluster);
+    threads::await_quiet(entered.cluster, entered.slot)?;
+    consistency::acquire(entered.cluster);
+    Ok(())
+}
+
 /// The calls of `fsp_parallel` under way in this process.
 pub(super) static PARALLEL: AtomicU32 = AtomicU32::new(0);
 
@@ -69,7 +178,7 @@ pub fn parallel_processors() -> Result<std::ops::Range<usize>> {
     let runtime = runtime()?;
     let (cluster, shape) = (runtime.cluster, &runtime.cluster.shape);
     Ok(match runtime.model {
-        Model::Main => 0..shape.processors(),
+        Model::Main | Model::Threads => 0..shape.processors(),
         Model::Spmd => {
             let first = cluster.processor_at(usize::from(cluster.my_view().0) * shape.threads).0 as usize;
             first..first + shape.threads

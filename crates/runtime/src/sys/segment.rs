@@ -17,7 +17,7 @@ use finespun_types::{UNIT_BYTES, UnitId, ViewId};
 
 use super::buffers::Buffer;
 use super::lists::{List, ListHead, Taken};
-use super::shape::{GUESTS, Region, STRIPE_BUCKETS, STRIPE_ENTRIES, Shape};
+use super::shape::{GUESTS, Region, SEATS, STRIPE_BUCKETS, STRIPE_ENTRIES, Shape};
 use super::slot::Slot;
 use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room, UNIT_ROOM};
 use crate::live::Live;
@@ -95,6 +95,10 @@ pub struct View {
     pub outstanding: AtomicU32,
     /// More than one thread may touch shared memory.
     pub several_threads: AtomicU32,
+    /// Rung when there is a command for one of the view's places: see [`crate::places`].
+    pub bell: AtomicU32,
+    /// Who sleeps on it.
+    pub bell_sleepers: AtomicU32,
     /// One release at a time.
     pub releasing: WordLock,
     /// One acquire at a time.
@@ -271,7 +275,9 @@ impl Segment {
         // data that is reached only here, and all-zero memory is valid for both.
         let (header, processors) =
             unsafe { (&mut *(*node).thread_header.get(), self.part(self.shape.thread, 0, self.shape.thread.len)) };
-        body(&mut finespun_sync::threads::Threads::new(header, processors, self.shape.processors_per_node() as u32))
+        let seats = finespun_sync::threads::Seats { numbers: GUESTS as u32, usable: SEATS as u32 };
+        let each = self.shape.processors_per_node() as u32;
+        body(&mut finespun_sync::threads::Threads::with_seats(header, processors, each, seats))
     }
 
     /// Runs `body` on the heap, under its lock. Node 0 only.

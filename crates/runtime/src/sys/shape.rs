@@ -19,8 +19,11 @@ use super::segment::{Node, Stripe, UnitSlot, View};
 use super::slot::Slot;
 use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room};
 
-/// Slots per node for threads that the program made itself, not through Finespun.
-pub const GUESTS: usize = 32;
+/// Slots per node beside those of its processors: first seats, then those of threads that the program made itself, not
+/// through Finespun, and the last for the service process.
+pub const GUESTS: usize = 128;
+/// Of these: places for threads of a program that makes more of them than there are processors.
+pub const SEATS: usize = 96;
 /// Tables of synchronization objects at each manager, each under a lock of its own.
 pub const STRIPES: usize = 64;
 /// Buckets of one stripe.
@@ -66,7 +69,7 @@ pub struct Shape {
     pub entry: Region,
     /// Their waiters: a slot for every waiter of the job in each stripe.
     pub waiter: Region,
-    /// The job's threads (node 0).
+    /// The job's threads, by processor, then by guest (node 0).
     pub thread: Region,
     /// A slot per unit.
     pub unit: Region,
@@ -118,6 +121,7 @@ pub const fn fingerprint() -> u64 {
         size_of::<Counters>(),
         Mesh::bytes(2),
         GUESTS,
+        SEATS,
         STRIPES,
         STRIPE_BUCKETS,
         STRIPE_ENTRIES,
@@ -186,7 +190,7 @@ impl Shape {
             bucket: next.take::<u32>(STRIPES * STRIPE_BUCKETS),
             entry: next.take::<finespun_sync::Entry>(STRIPES * STRIPE_ENTRIES),
             waiter: next.take::<finespun_sync::Waiter>(STRIPES * waiters),
-            thread: next.take::<finespun_sync::threads::Slot>(nodes * own),
+            thread: next.take::<finespun_sync::threads::Slot>(waiters),
             unit: next.take::<UnitSlot>(pages),
             directory: next.take::<Room<DIRECTORY_ROOM>>(pages),
             managers: next.take::<Room<MANAGER_ROOM>>(pages),
@@ -217,6 +221,19 @@ impl Shape {
     #[must_use]
     pub const fn processors(&self) -> usize {
         self.nodes * self.processors_per_node()
+    }
+
+    /// The view whose thread runs on a slot: a processor's, or a seat's.
+    #[must_use]
+    pub const fn view_of_place(&self, slot: usize) -> usize {
+        let own = self.processors_per_node();
+        if slot < own { slot / self.threads } else { (slot - own) % self.views }
+    }
+
+    /// The slots whose threads run in a view: its processors', then its seats.
+    pub fn places_of_view(&self, view: usize) -> impl Iterator<Item = usize> + use<> {
+        let (own, views) = (self.processors_per_node(), self.views);
+        (view * self.threads..(view + 1) * self.threads).chain((own + view..own + SEATS).step_by(views))
     }
 
     /// Everybody of the job who can wait: processors, then the nodes' guests.

@@ -34,6 +34,10 @@ pub struct Slot {
     pub function: AtomicU64,
     /// Its argument.
     pub argument: AtomicU64,
+    /// The thread that runs it.
+    pub thread: AtomicU64,
+    /// Ticks when the processor began to wait for a thread to run; 0 while it runs one, and where nobody asks.
+    pub idle_ticks: AtomicU64,
     /// Ticks when the processor started and ended.
     pub started_ticks: AtomicU64,
     /// See `started_ticks`; 0 while it runs.

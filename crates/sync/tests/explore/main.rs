@@ -78,6 +78,37 @@ fn a_broadcast_wakes_all() {
     assert_eq!(states(&scripts), (356, 1_032));
 }
 
+fn one_gives_up() -> [Script; 3] {
+    [p(0).wait_for_a_time(C, M), p(1).consume(C, M), p(2).produce(C, M)]
+}
+
+#[test]
+fn who_gives_up_waiting_takes_no_wake_up_with_it() {
+    assert_eq!(states(&one_gives_up()), (256, 1_036));
+}
+
+#[test]
+fn catches_a_signal_that_is_taken_for_the_end_of_the_time() {
+    // Over messages the two can cross.
+    let report = explore_with_bug(Delivery::Messages, &one_gives_up(), |event, _, _, grants| {
+        if let Event::Leave { .. } = event {
+            grants.iter_mut().for_each(|grant| grant.value = 1);
+        }
+    });
+    let (why, _) = report.violation.expect("the bug is caught");
+    assert!(why.contains("p1 waits for ever") || why.contains("nobody is in line"), "{why}");
+}
+
+#[test]
+fn catches_a_waiter_that_stays_in_line_after_its_time() {
+    let why = caught(&one_gives_up(), |event, before, after, _| {
+        if let Event::Leave { .. } = event {
+            *after = before.clone();
+        }
+    });
+    assert!(why.contains("waits for nothing") || why.contains("p1 waits for ever") || why.contains("in use"), "{why}");
+}
+
 #[test]
 fn rounds_of_a_barrier_never_mix() {
     assert_eq!(states(&two_rounds()), (21, 65));

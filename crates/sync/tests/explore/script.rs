@@ -12,6 +12,8 @@ pub enum Step {
     Try(Event, usize),
     /// Go on when the condition is signalled (it was queued for before).
     AwaitSignal,
+    /// Go on when the condition is signalled, or stop waiting, at any time, and then skip so many steps.
+    AwaitOrLeave(Event, usize),
     /// Skip so many steps if there is an item.
     SkipIfItem(usize),
     /// Go back so many steps.
@@ -96,6 +98,18 @@ impl Script {
     pub fn cond_wait_unlocking_first(self, condition: u64, mutex: u64) -> Self {
         let who = self.who;
         self.unlock(mutex).event(Event::Enqueue { condition, who }).then(Step::AwaitSignal).lock(mutex)
+    }
+    /// Lock, and unless there is an item wait for a signal or until the time is up. Who is signalled passes it on.
+    pub fn wait_for_a_time(self, condition: u64, mutex: u64) -> Self {
+        let who = self.who;
+        self.lock(mutex)
+            .then(Step::SkipIfItem(5))
+            .event(Event::Enqueue { condition, who })
+            .unlock(mutex)
+            .then(Step::AwaitOrLeave(Event::Leave { condition, who }, 3))
+            .lock(mutex)
+            .signal(condition)
+            .unlock(mutex)
     }
     /// Lock, wait in a loop until there is an item, take it, unlock.
     pub fn consume(self, condition: u64, mutex: u64) -> Self {

@@ -175,6 +175,13 @@ impl World {
                 self.processors[p].queueing = Queueing::No;
                 Ok(())
             }
+            Step::AwaitOrLeave(leave, skip) => match self.processors[p].queueing {
+                Queueing::Signalled => {
+                    self.processors[p].queueing = Queueing::No;
+                    Ok(())
+                }
+                Queueing::No | Queueing::Asked | Queueing::Queued => self.present(setting, p, leave, skip),
+            },
             Step::SkipIfItem(skip) => {
                 self.processors[p].at += if self.items > 0 { skip } else { 0 };
                 Ok(())
@@ -204,6 +211,9 @@ impl World {
             Event::Lock { .. } | Event::TryLock { .. } | Event::WaitFlag { .. } | Event::ReadFlag { .. } => {
                 processor.waiting = Some((event, skip));
             }
+            Event::Leave { .. } => processor.waiting = Some((event, skip)),
+            Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::RwUnlock { .. } => return elsewhere(),
+            Event::WriteLock { .. } | Event::TryWriteLock { .. } => return elsewhere(),
             Event::Enqueue { .. } => {
                 processor.queueing = match setting.delivery {
                     Delivery::Direct | Delivery::Messages => Queueing::Asked,
@@ -232,7 +242,9 @@ impl World {
             Event::WaitFlag { who, value, .. } => line.push((who, value)),
             Event::ResetFlag { flag } => self.processors.iter_mut().for_each(|p| p.seen.retain(|f, _| *f != flag)),
             Event::TryLock { .. } | Event::Unlock { .. } | Event::SetFlag { .. } => {}
-            Event::ReadFlag { .. } | Event::Signal { .. } | Event::Broadcast { .. } => {}
+            Event::ReadFlag { .. } | Event::Signal { .. } | Event::Broadcast { .. } | Event::Leave { .. } => {}
+            Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::RwUnlock { .. } => return elsewhere(),
+            Event::WriteLock { .. } | Event::TryWriteLock { .. } => return elsewhere(),
         }
         let before = self.store.clone();
         let mut grants = self.store.on(event).map_err(|error| format!("{event:?}: {error}"))?;
@@ -241,15 +253,19 @@ impl World {
             self.processors[p].queueing = Queueing::Queued;
         }
         for grant in grants {
-            self.grant(setting, event.object(), grant)?;
+            self.grant(setting, event, grant)?;
         }
         self.lines.retain(|_, line| !line.is_empty());
         Ok(())
     }
 
-    fn grant(&mut self, setting: &Setting, object: u64, Grant { who, value }: Grant) -> Result<(), String> {
-        let p = who.0 as usize;
-        let Some((event, skip)) = self.processors[p].waiting.take() else {
+    /// The grant that `cause` led to.
+    fn grant(&mut self, setting: &Setting, cause: Event, Grant { who, value }: Grant) -> Result<(), String> {
+        let (p, object) = (who.0 as usize, cause.object());
+        // Signals have a mailbox of their own: one may come while the answer to a Leave is awaited.
+        let is_signal = matches!(cause, Event::Signal { .. } | Event::Broadcast { .. });
+        let waiting = if is_signal { None } else { self.processors[p].waiting.take() };
+        let Some((event, skip)) = waiting else {
             if self.processors[p].queueing != Queueing::Queued {
                 return Err(format!("p{p} was granted something and waits for nothing"));
             }
@@ -281,6 +297,21 @@ impl World {
                 self.see(object, p, value)
             }
             Event::ReadFlag { .. } => self.see(object, p, value),
+            Event::Leave { .. } if value == 1 => {
+                let processor = &mut self.processors[p];
+                processor.queueing = Queueing::No;
+                processor.at += skip;
+                let line = self.lines.get_mut(&object).ok_or("nobody is in line")?;
+                line.retain(|(other, _)| *other != who);
+                Ok(())
+            }
+            Event::Leave { .. } if self.processors[p].queueing == Queueing::Signalled => {
+                self.processors[p].queueing = Queueing::No;
+                Ok(())
+            }
+            Event::Leave { .. } => Err(format!("p{p} left a line in which it was not")),
+            Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::RwUnlock { .. } => elsewhere(),
+            Event::WriteLock { .. } | Event::TryWriteLock { .. } => elsewhere(),
             Event::Unlock { .. } | Event::Enqueue { .. } | Event::Signal { .. } | Event::Broadcast { .. } => Ok(()),
             Event::SetFlag { .. } | Event::ResetFlag { .. } => Ok(()),
         }
@@ -337,4 +368,9 @@ impl World {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// Locks for readers and writers have a world of their own.
+fn elsewhere() -> Result<(), String> {
+    Err("see tests/rwlock.rs".to_owned())
 }

@@ -1,0 +1,40 @@
+//! `finespun/atomic.h`: exclusive access to a word of shared memory, by a mutex that is the word's address.
+//!
+//! An instruction of the processor is atomic inside a node only. Between nodes a word is moved by its page, and two nodes may
+//! hold the page writable at once; so an access takes the address's lock, and with it acquires what the last access released.
+//! All accesses of one word are thus in one order, which holds for every processor: sequential consistency.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use finespun_runtime::program;
+
+use super::{Whose, mistake, posix, whose};
+
+/// Excludes the threads of a process from words that nobody else sees.
+static PRIVATE: AtomicBool = AtomicBool::new(false);
+
+/// `fsp_atomic_enter`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_atomic_enter(word: *const c_void) -> c_int {
+    match whose(word, "atomic word") {
+        Ok(Whose::Ours) => posix(program::lock_address(word.expose_provenance())),
+        Ok(Whose::Theirs) => {
+            while PRIVATE.swap(true, Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            0
+        }
+        Err(failure) => mistake(failure),
+    }
+}
+
+/// `fsp_atomic_leave`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_atomic_leave(word: *const c_void) -> c_int {
+    if program::is_shared(word.addr()) {
+        return posix(program::unlock_address(word.expose_provenance()));
+    }
+    PRIVATE.store(false, Ordering::Release);
+    0
+}
