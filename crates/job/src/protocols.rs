@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_name_that_does_not_run_there_is_told_what_does() {
         assert!(named("csm", Transport::Shm).is_err_and(|why| why.contains("csm-ms")));
-        assert!(named("csm-dms", Transport::Tcp).is_err_and(|why| why.ends_with("csm-2l, csm-none")));
+        assert!(named("csm-dms", Transport::Tcp).is_err_and(|why| why.contains("csm-2l, csm-none")));
     }
 
     #[test]
