@@ -28,6 +28,9 @@ pub extern "C" fn fsp_init_spmd(_argc: *mut c_int, _argv: *mut c_void) -> c_int 
 
 fn start(model: Model) -> c_int {
     interpose::let_faults_in();
+    if interpose::are_ours() {
+        finespun_sys::signals::put_off_from_now_on();
+    }
     let started = program::start(model, RUNNERS);
     if started.is_ok() {
         // SAFETY: a function of this library, which is never unloaded; atexit only fails for want of memory, and then

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use finespun_sys::process::SignalsBlocked;
+use finespun_sys::signals::Inside;
 use finespun_types::{Access, Counter, UNIT_BYTES, UnitId};
 
 use crate::cluster::Cluster;
@@ -46,7 +46,7 @@ pub fn prepare(address: usize, bytes: usize, writes: bool) {
     if pages.is_empty() {
         return;
     }
-    let _signals = SignalsBlocked::new();
+    let _signals = Inside::new();
     meter::count(cluster, Counter::BuffersPrepared, 1);
     let needed = if writes { Access::Write } else { Access::Read };
     for page in pages {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use finespun_sys::clock;
 use finespun_sys::futex::{self, Backoff};
-use finespun_sys::process::with_signals_let_in;
+use finespun_sys::signals::with_signals_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;

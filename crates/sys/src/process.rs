@@ -79,9 +79,9 @@ thread_local! {
     static OF_PROGRAM: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
 }
 
-/// Sleeps, or does whatever else is safe to interrupt, with the mask that the program had before [`SignalsBlocked`]: a
-/// thread that waits for long must end at once when it is told to. Without one it just runs `body`.
-pub fn with_signals_let_in<R>(body: impl FnOnce() -> R) -> R {
+/// Runs `body` with the mask that the program had before the outermost [`SignalsBlocked`] of this thread; without one it just
+/// runs it.
+pub(crate) fn with_mask_of_program<R>(body: impl FnOnce() -> R) -> R {
     let Some(program) = OF_PROGRAM.get() else { return body() };
     set_mask(program);
     let result = body();
@@ -140,11 +140,14 @@ const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
 /// Sets this thread's mask; the one before. Asks the kernel, not the C library: our C API defines `pthread_sigmask` itself,
 /// in order that a program cannot block SIGSEGV and SIGBUS, and that must not end up here.
 fn set_mask(mask: u64) -> u64 {
+    set_mask_by(libc::SIG_SETMASK, mask)
+}
+
+/// The same in one of the ways of `sigprocmask(2)`.
+pub(crate) fn set_mask_by(way: c_int, mask: u64) -> u64 {
     let mut before = 0_u64;
-    // SAFETY: both are 8 bytes, as the kernel is told. It cannot fail: SIG_SETMASK is a valid way.
-    unsafe {
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut before, size_of::<u64>())
-    };
+    // SAFETY: both are 8 bytes, as the kernel is told. It cannot fail: all callers' ways are valid.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, way, &raw const mask, &raw mut before, size_of::<u64>()) };
     before
 }
 

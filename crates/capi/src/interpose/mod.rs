@@ -43,7 +43,7 @@ mod stdio;
 mod threads;
 mod transfer;
 
-pub use signals::let_faults_in;
+pub use signals::{are_ours, let_faults_in};
 
 use std::ffi::c_void;
 

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
     DIR, FILE, clockid_t, epoll_event, fd_set, iovec, mmsghdr, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd,
-    pthread_attr_t, pthread_t, rusage, sigaction as action_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t,
-    stat as stat_t, timespec,
+    pthread_attr_t, pthread_t, rusage, sigset_t, size_t, sockaddr, socklen_t, ssize_t, stat as stat_t, timespec,
 };
 
 /// A function's address; null until it is looked up.
@@ -130,9 +129,6 @@ real_functions! {
     PTHREAD_EXIT = fn pthread_exit(result: *mut c_void) -> ();
     THRD_CREATE = fn thrd_create(thread: *mut pthread_t, start: C11Start, argument: *mut c_void) -> c_int;
 
-    SIGACTION = fn sigaction(signal: c_int, new: *const action_t, old: *mut action_t) -> c_int;
-    SIGNAL = fn signal(signal: c_int, handler: PlainHandler) -> PlainHandler;
-    SYSV_SIGNAL = fn sysv_signal(signal: c_int, handler: PlainHandler) -> PlainHandler;
     SIGPROCMASK = fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;
     PTHREAD_SIGMASK = fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;
     SIGSUSPEND = fn sigsuspend(mask: *const sigset_t) -> c_int;

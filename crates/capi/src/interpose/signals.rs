@@ -5,6 +5,9 @@
 //! is blocked kills the process: every mask that the program sets, or has set while a handler of its own runs, leaves
 //! these two out, before `fsp_init` too. So a program that is linked with libfinespun cannot put off a SIGSEGV or
 //! SIGBUS that is sent with `kill`; nothing else is different.
+//!
+//! Handlers for other signals stand behind one of ours too, which puts a signal off while its thread is inside the engine
+//! (`finespun_sys::signals`).
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -58,17 +61,23 @@ pub unsafe extern "C-unwind" fn sigaction(signal: c_int, new: *const action_t, o
     let ours = unsafe { new.as_ref() }.map(|new| action_t { sa_mask: without_faults(new.sa_mask), ..*new });
     let new = ours.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `new` is null or ours; `old` is the caller's.
-    unsafe {
-        if OF_FAULTS.contains(&signal) {
-            finespun_sys::faults::set_user_action(signal, new, old)
-        } else {
-            real::sigaction(signal, new, old)
-        }
-    }
+    unsafe { finespun_sys::faults::set_user_action(signal, new, old) }
 }
 
-/// Sets a plain handler for a signal of faults; the one before, or SIG_ERR.
+/// Do the program's calls of `sigaction` reach ours? Not where the library was loaded late, by dlopen.
+pub fn are_ours() -> bool {
+    // SAFETY: a C string; asks only where the name leads.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"sigaction".as_ptr()) };
+    found.cast_const() == sigaction as *const std::ffi::c_void
+}
+
+/// Sets a plain handler; the one before, or SIG_ERR.
 fn set_plain(signal: c_int, handler: PlainHandler, flags: c_int) -> PlainHandler {
+    if handler == SIG_ERR {
+        // SAFETY: the address of this thread's errno, valid while the thread runs.
+        unsafe { libc::__errno_location().write(libc::EINVAL) };
+        return SIG_ERR;
+    }
     // SAFETY: structs of integers, all zeros valid.
     let (mut new, mut old): (action_t, action_t) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     new.sa_sigaction = handler;
@@ -86,11 +95,7 @@ fn set_plain(signal: c_int, handler: PlainHandler, flags: c_int) -> PlainHandler
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn signal(signal: c_int, handler: PlainHandler) -> PlainHandler {
-    if OF_FAULTS.contains(&signal) {
-        return set_plain(signal, handler, libc::SA_RESTART);
-    }
-    // SAFETY: the caller's own arguments, under the caller's promise.
-    unsafe { real::signal(signal, handler) }
+    set_plain(signal, handler, libc::SA_RESTART)
 }
 
 /// `signal` by its BSD name.
@@ -119,11 +124,7 @@ pub unsafe extern "C-unwind" fn ssignal(number: c_int, handler: PlainHandler) ->
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sysv_signal(signal: c_int, handler: PlainHandler) -> PlainHandler {
-    if OF_FAULTS.contains(&signal) {
-        return set_plain(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER);
-    }
-    // SAFETY: the caller's own arguments, under the caller's promise.
-    unsafe { real::sysv_signal(signal, handler) }
+    set_plain(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
 }
 
 /// `signal` in a program that is compiled for strict ISO C.

@@ -1,7 +1,7 @@
 //! What a program can ask, as the borders (the C API) call it: release and acquire where they belong, counted and timed.
 //!
-//! Every function may be called by any thread of the process. Each blocks signals while it is inside the engine, so
-//! that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
+//! Every function may be called by any thread of the process. Each keeps signal handlers out while it is inside the
+//! engine (`finespun_sys::signals`), so that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
 //! thread it interrupted.
 //!
 //! Here: start and end, who am I, phases; `memory`, `objects` and `threads` for the rest.
@@ -18,7 +18,8 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use finespun_errors::Code;
-use finespun_sys::process::{ErrnoKept, SignalsBlocked};
+use finespun_sys::process::ErrnoKept;
+use finespun_sys::signals::Inside;
 
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
@@ -104,7 +105,7 @@ struct Entered {
     runtime: &'static Runtime,
     cluster: &'static Cluster,
     slot: usize,
-    _signals: SignalsBlocked,
+    _signals: Inside,
     /// What waits makes system calls that fail in the ordinary course of things; the program's `errno` is its own.
     _errno: ErrnoKept,
 }
@@ -119,7 +120,7 @@ fn enter() -> Result<Entered> {
     let runtime = runtime()?;
     let cluster = runtime.cluster;
     let errno = ErrnoKept::new();
-    let signals = SignalsBlocked::new();
+    let signals = Inside::new();
     let slot = match meter::slot_index() {
         Some(slot) => slot,
         None => adopt(cluster)?,

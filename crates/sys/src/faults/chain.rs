@@ -6,6 +6,7 @@
 
 use crate::check;
 use crate::lock::WordLock;
+use crate::signals::real_sigaction;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::io;
@@ -16,16 +17,6 @@ const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// `extern "C" fn` with SA_SIGINFO.
 pub(super) type InfoHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
 type PlainHandler = extern "C" fn(libc::c_int);
-
-#[cfg(target_env = "gnu")]
-unsafe extern "C" {
-    /// The C library's own sigaction. Our C API may define `sigaction` itself, to keep our handler in front, and that
-    /// must not end up here.
-    #[link_name = "__sigaction"]
-    fn real_sigaction(signal: libc::c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> libc::c_int;
-}
-#[cfg(not(target_env = "gnu"))]
-use libc::sigaction as real_sigaction;
 
 /// The program's actions, one for each of [`SIGNALS`].
 struct Actions {
@@ -106,7 +97,7 @@ pub(super) fn step_back(handler: InfoHandler) -> io::Result<()> {
 }
 
 /// `sigaction` for the program: what the C API's `sigaction` and `signal` call. Ours stays in front for SIGSEGV and
-/// SIGBUS while installed; any other signal goes straight to the C library. Returns 0, or -1 with `errno` set.
+/// SIGBUS while installed; any other signal goes to [`crate::signals::set_action`]. Returns 0, or -1 with `errno` set.
 ///
 /// # Safety
 /// As for `sigaction(2)`: `new` and `old` are null or point to an action to read, to write.
@@ -115,14 +106,16 @@ pub unsafe fn set_user_action(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> libc::c_int {
+    let Some(index) = index_of(signal) else {
+        // SAFETY: the caller's own arguments, under the caller's promise.
+        return unsafe { crate::signals::set_action(signal, new, old) };
+    };
     // SAFETY: by contract null or readable. Read before the lock is taken, as it could lie in the shared space.
     let new_action = unsafe { new.as_ref() }.copied();
-    let replaced = index_of(signal).and_then(|index| {
-        ACTIONS.with(index, |known| {
-            let before = known.of_program.filter(|_| *known.in_front)?;
-            *known.of_program = new_action.or(Some(before));
-            Some(before)
-        })
+    let replaced = ACTIONS.with(index, |known| {
+        let before = known.of_program.filter(|_| *known.in_front)?;
+        *known.of_program = new_action.or(Some(before));
+        Some(before)
     });
     match replaced {
         Some(before) if !old.is_null() => {

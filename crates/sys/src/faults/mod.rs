@@ -93,8 +93,10 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
         // SAFETY: with SA_SIGINFO the kernel passes the interrupted context.
         handler(address, unsafe { kind_of(context) })
     };
-    if !answered {
-        // SAFETY: the three arguments are those the kernel gave us.
+    // SAFETY: the three arguments are those the kernel gave us.
+    let is_done = answered || (code <= 0 && unsafe { crate::signals::put_off(signal, info, context) });
+    if !is_done {
+        // SAFETY: as above.
         unsafe { chain::deliver(signal, info, context) };
     }
     // SAFETY: as above.
