@@ -57,6 +57,17 @@ pub const PROTOCOLS: &[Named] = &[
         ..cashmere("csm-none", Variant::NONE)
     },
     Named {
+        line: "csm-ms, and a page's home moves to a node that writes it",
+        family: Family::Migrating,
+        ..cashmere("csm-ms-mg", Variant::MS)
+    },
+    Named {
+        line: "csm-none, and a page's home moves to a node that writes it",
+        family: Family::Migrating,
+        tcp: Some(Variant::NONE),
+        ..cashmere("csm-none-mg", Variant::NONE)
+    },
+    Named {
         line: "one level: every process is a node of its own; -n N -p P runs as N x P nodes",
         one_level: true,
         ..cashmere("csm-1l-dms", Variant::DMS)

@@ -19,6 +19,8 @@ pub enum Family {
     Cashmere,
     /// [`cashmere::broadcast`].
     Broadcasting,
+    /// [`cashmere::migration`].
+    Migrating,
     /// [`strings::update`].
     StringsRc,
     /// [`strings::invalidate`].

@@ -4,6 +4,7 @@ mod strings;
 
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::broadcast::{self, Broadcasting};
+use finespun_protocol::cashmere::migration::{self, Migrating};
 use finespun_protocol::cashmere::{Cashmere, Msg};
 use finespun_protocol::page::Protocol;
 use finespun_types::{Counter, NodeId, NodeSet};
@@ -126,6 +127,59 @@ impl Live for Broadcasting {
     }
 }
 
+// From 32 on: its own messages.
+impl Live for Migrating {
+    const FAMILY: Family = Family::Migrating;
+
+    fn words(msg: migration::Msg) -> (u8, u64) {
+        use migration::Msg::{Adopt, FetchFor, FlushFor, Migrate, Migrated, Plain, Stay, Yield, Yielded};
+        match msg {
+            Plain(msg) => Cashmere::words(msg),
+            Migrate => (32, 0),
+            Yield { to } => (33, u64::from(to.0)),
+            Yielded { to, leaves } => (34, u64::from(to.0) | u64::from(leaves) << 8),
+            Migrated { sharers } => (35, sharers.0),
+            Adopt { sharers } => (36, sharers.0),
+            Stay => (37, 0),
+            FetchFor { of, write } => (38, u64::from(of.0) | u64::from(write) << 8),
+            FlushFor { of } => (39, u64::from(of.0)),
+        }
+    }
+
+    fn msg(number: u8, word: u64) -> Option<migration::Msg> {
+        use migration::Msg::{Adopt, FetchFor, FlushFor, Migrate, Migrated, Plain, Stay, Yield, Yielded};
+        let (node, flag) = (NodeId(word as u8), word & 1 << 8 != 0);
+        Some(match number {
+            32 => Migrate,
+            33 => Yield { to: node },
+            34 => Yielded { to: node, leaves: flag },
+            35 => Migrated { sharers: NodeSet { 0: word } },
+            36 => Adopt { sharers: NodeSet { 0: word } },
+            37 => Stay,
+            38 => FetchFor { of: node, write: flag },
+            39 => FlushFor { of: node },
+            _ => Plain(Cashmere::msg(number, word)?),
+        })
+    }
+
+    fn counter(msg: migration::Msg) -> Option<Counter> {
+        use migration::Msg::{Adopt, FetchFor, FlushFor, Migrate, Migrated, Plain, Stay, Yield, Yielded};
+        match msg {
+            Plain(msg) => Cashmere::counter(msg),
+            Migrate | Yield { .. } | Yielded { .. } | Migrated { .. } | Adopt { .. } | Stay => None,
+            FetchFor { .. } | FlushFor { .. } => None,
+        }
+    }
+
+    fn home(copied: &migration::Copied) -> Option<NodeId> {
+        Cashmere::home(&copied.unit)
+    }
+
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
+        manager.home()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,5 +216,29 @@ mod tests {
             let (number, word) = Broadcasting::words(msg);
             assert_eq!(Broadcasting::msg(number, word), Some(msg));
         }
+    }
+
+    #[test]
+    fn every_message_of_home_migration_survives_the_wire() {
+        use migration::Msg::{Adopt, FetchFor, FlushFor, Migrate, Migrated, Plain, Stay, Yield, Yielded};
+        let node = NodeId(63);
+        for msg in [
+            Plain(Msg::Fetch { write: true }),
+            Plain(Msg::NoticeAck),
+            Migrate,
+            Yield { to: node },
+            Yielded { to: node, leaves: true },
+            Yielded { to: node, leaves: false },
+            Migrated { sharers: NodeSet { 0: u64::MAX } },
+            Adopt { sharers: NodeSet { 0: 5 } },
+            Stay,
+            FetchFor { of: node, write: true },
+            FetchFor { of: node, write: false },
+            FlushFor { of: node },
+        ] {
+            let (number, word) = Migrating::words(msg);
+            assert_eq!(Migrating::msg(number, word), Some(msg));
+        }
+        assert_eq!(Migrating::msg(99, 0), None);
     }
 }

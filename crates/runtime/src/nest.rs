@@ -22,6 +22,7 @@ use finespun_diff::Malformed;
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
+use finespun_protocol::cashmere::migration::Migrating;
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Action, Buffers, Contents, Demand, Event, Message, Outcome, Protocol, Role, Step};
 use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
@@ -83,6 +84,10 @@ macro_rules! with_tables {
                 type $P = Broadcasting;
                 $body
             }
+            Family::Migrating => {
+                type $P = Migrating;
+                $body
+            }
             Family::StringsRc => {
                 type $P = StringsRc;
                 $body
@@ -128,7 +133,7 @@ pub fn revokes(cluster: &Cluster) -> bool {
 
 fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
     let place = cluster.place(cluster.me, unit);
-    place.fixed_home.or_else(|| P::home(cluster.mine().lock(unit).state::<P>())).or_else(|| {
+    P::home(cluster.mine().lock(unit).state::<P>()).or(place.fixed_home).or_else(|| {
         // Another node may have touched it first.
         let managed = || P::managed_home(cluster.at(place.manager).lock(unit).manager::<P>());
         cluster.reaches(place.manager).then(managed).flatten()

@@ -1,12 +1,12 @@
 //! Room in a node segment for one state of a protocol's table. A job runs one protocol; the room is as large as the
 //! largest protocol needs, and all-zero at first, which every protocol takes for a unit that nobody has touched.
 
-use finespun_protocol::cashmere::broadcast::Entry;
 use finespun_protocol::cashmere::{Directory, Homes, Unit};
+use finespun_protocol::cashmere::{broadcast, migration};
 use finespun_protocol::strings::{FirstTouch, invalidate, update};
 
 /// Bytes of the room for a node's copy of a unit.
-pub const UNIT_ROOM: usize = 64;
+pub const UNIT_ROOM: usize = 72;
 /// Bytes of the room for a directory entry.
 pub const DIRECTORY_ROOM: usize = 64;
 /// Bytes of the room for a manager's entry.
@@ -23,9 +23,13 @@ unsafe impl Plain for Unit {}
 // SAFETY: the same.
 unsafe impl Plain for Directory {}
 // SAFETY: the same.
-unsafe impl Plain for Entry {}
+unsafe impl Plain for broadcast::Entry {}
 // SAFETY: one byte.
 unsafe impl Plain for Homes {}
+// SAFETY: a Unit and three truth values, of which 0 is one.
+unsafe impl Plain for migration::Copied {}
+// SAFETY: a Directory and a byte.
+unsafe impl Plain for migration::Entry {}
 // SAFETY: numbers, sets of bits, truth values, and an enum of one byte whose first variant is 0.
 unsafe impl Plain for update::Unit {}
 // SAFETY: a set of bits.
