@@ -26,4 +26,4 @@ pub mod world;
 pub mod worlds;
 
 pub use explore::Violation;
-pub use summary::{Options, Summary, check_broadcast, check_cashmere};
+pub use summary::{Options, Summary, check_broadcast, check_cashmere, check_migration};

@@ -2,7 +2,7 @@
 
 use finespun_protocol::cashmere::variants::Variant;
 
-use crate::cashmere::broadcast;
+use crate::cashmere::{broadcast, migration};
 use crate::driver::Form;
 use crate::tmk;
 
@@ -29,7 +29,7 @@ pub fn names() -> Vec<&'static str> {
 /// Those and the protocols with tables of their own.
 #[must_use]
 pub fn all_names() -> Vec<&'static str> {
-    [names(), broadcast::NAMES.to_vec(), vec![tmk::NAME]].concat()
+    [names(), migration::NAMED.map(|(name, _)| name).to_vec(), broadcast::NAMES.to_vec(), vec![tmk::NAME]].concat()
 }
 
 /// The protocol of this name.

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use finespun_protocol::cashmere::Cashmere;
 
-use crate::cashmere::broadcast;
 use crate::cashmere::bugs::SEEDED;
+use crate::cashmere::{broadcast, migration};
 use crate::driver::{Broken, Form, Grain};
 use crate::explore::{Violation, explore};
 use crate::litmus::LITMUS;
@@ -103,6 +103,21 @@ pub fn check_broadcast(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Resul
         explorations.extend(both.map(|(grain, pinned)| Exploration { world, form: broadcast::FORM, grain, pinned }));
     }
     check_tables(Options { forms: &[broadcast::FORM], ..options }, &explorations, broadcast::SEEDED, say)
+}
+
+/// Checks the tables of home migration, in the forms asked for.
+///
+/// # Errors
+/// As above.
+pub fn check_migration(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
+    let mut explorations = Vec::new();
+    for (name, pinned) in migration::PINNED {
+        let world = worlds::named(name).ok_or_else(|| told(Broken::new(COUNTED, format!("no world {name}"))))?;
+        let all = WAYS.into_iter().zip(*pinned);
+        let here = all.filter(|((form, _), _)| options.forms.contains(form));
+        explorations.extend(here.map(|((form, grain), pinned)| Exploration { world, form, grain, pinned }));
+    }
+    check_tables(options, &explorations, migration::SEEDED, say)
 }
 
 fn check_tables<P: Subject>(

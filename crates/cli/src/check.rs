@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use finespun_check::cashmere::broadcast;
-use finespun_check::{Options, Summary, Violation, check_broadcast, check_cashmere, protocols, tmk};
+use finespun_check::cashmere::{broadcast, migration};
+use finespun_check::{Options, Summary, Violation, check_broadcast, check_cashmere, check_migration, protocols, tmk};
 use finespun_errors::{Code, Place, Report};
 
 /// Checks `protocol`. The exit code is 1 when a sentence does not hold; the run that leads there is printed.
@@ -16,6 +16,9 @@ pub fn check(protocol: &str) -> Result<i32, Report> {
     }
     if broadcast::NAMES.contains(&protocol) {
         return Ok(exit_code(check_broadcast(Options::default(), &mut say)));
+    }
+    if let Some((_, form)) = migration::NAMED.iter().find(|(name, _)| *name == protocol) {
+        return Ok(exit_code(check_migration(Options { forms: &[*form], ..Options::default() }, &mut say)));
     }
     let Some(what) = protocols::named(protocol) else {
         let names = protocols::all_names().join(", ");

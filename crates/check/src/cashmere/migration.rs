@@ -221,6 +221,9 @@ pub const WORLDS: &[World] = &[
     },
 ];
 
+/// The protocols that run these tables, and the form of each.
+pub const NAMED: [(&str, Form); 2] = [("csm-ms-mg", Form::Ms), ("csm-none-mg", Form::None)];
+
 /// The forms it runs in: with direct data the new home's frame would have to be where all nodes look for it.
 pub const FORMS: [Form; 2] = [Form::None, Form::Ms];
 
