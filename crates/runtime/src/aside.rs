@@ -83,9 +83,18 @@ impl<M: Copy + Eq> Later<M> {
         first
     }
 
-    /// Adds what another nest put aside.
+    /// Adds what another nest put aside. Answers in the same words to the same node join: there may be one from every node.
     pub fn append(&mut self, other: Self) {
-        other.list.into_iter().flatten().for_each(|aside| self.push(aside));
+        for aside in other.list.into_iter().flatten() {
+            let joins = |there: &&mut Aside<M>| {
+                let bare = matches!((&there.kept, &aside.kept), (Kept::Nothing, Kept::Nothing));
+                bare && there.msg == aside.msg && there.to == aside.to
+            };
+            match self.list.iter_mut().flatten().find(joins) {
+                Some(there) => there.from = there.from.union(aside.from),
+                None => self.push(aside),
+            }
+        }
     }
 }
 
@@ -107,6 +116,18 @@ mod tests {
         let only = NodeSet::only;
         let (both, zero) = (only(node(1)).with(node(2)), only(node(0)));
         assert_eq!(drained(later), [(zero, both, 7), (both, zero, 8)]);
+    }
+
+    #[test]
+    fn answers_from_every_node_of_the_largest_job_are_one_message() {
+        let mut all = Later::new();
+        for from in 1..64 {
+            let mut one = Later::new();
+            one.put(NodeId(from), NodeId(0), 3, Attached::Nothing);
+            all.append(one);
+        }
+        let expected = (1..64).fold(NodeSet::EMPTY, |set, node| set.with(NodeId(node)));
+        assert_eq!(drained(all), [(expected, NodeSet::only(NodeId(0)), 3)]);
     }
 
     #[test]

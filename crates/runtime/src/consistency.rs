@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::sync::release_began;
 use finespun_protocol::page::{Demand, NODE, Outcome};
-use finespun_types::{Access, Bucket, UnitId};
+use finespun_types::{Access, Bucket, UnitId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::nest::Rights;
@@ -18,13 +18,21 @@ const FLUSHES_MAX: u32 = 512;
 
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
 pub fn release(cluster: &Cluster) {
+    // Under broadcast every release counts, for it ends an interval.
+    if cluster.shape.family != Family::Broadcasting && cluster.mine().view(released_list(cluster)).has_nothing_dirty() {
+        return;
+    }
     meter::timed(cluster, Bucket::Flush, || release_untimed(cluster));
+}
+
+/// Whose list: one release at a time of the view, or of the node.
+fn released_list(cluster: &Cluster) -> ViewId {
+    if nest::releases_node(cluster) { NODE } else { cluster.my_view() }
 }
 
 fn release_untimed(cluster: &Cluster) {
     let (node, id) = (cluster.mine(), cluster.my_view());
-    // Whose list: one release at a time of the view, or of the node.
-    let list = if nest::releases_node(cluster) { NODE } else { id };
+    let list = released_list(cluster);
     let several_threads = node.view(id).several_threads.load(Ordering::Relaxed) != 0;
     let view = node.view(list);
     let _one_release = view.releasing.guard();
@@ -111,6 +119,9 @@ pub fn acquire(cluster: &Cluster) {
     }
     let (node, id) = (cluster.mine(), cluster.my_view());
     let view = node.view(id);
+    if view.has_no_notices() {
+        return;
+    }
     let _one_acquire = view.acquiring.guard();
     node.tick();
     let taken = node.take_notices(id);

@@ -17,12 +17,15 @@ use crate::{meter, service};
 
 /// Waits until `word` is no longer `old`. `sleepers` counts who sleeps on it.
 pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32) {
+    if word.load(Ordering::Acquire) != old {
+        return;
+    }
     let mut backoff = Backoff::new(cluster.spin_ticks);
     loop {
+        service::poll(cluster);
         if word.load(Ordering::Acquire) != old {
             return;
         }
-        service::poll(cluster);
         if !backoff.spin() {
             break;
         }

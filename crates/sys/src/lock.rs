@@ -96,10 +96,10 @@ impl WordLock {
         self.try_lock().then(|| Guard(self))
     }
 
-    /// True while somebody holds it; only good for asserts and reports.
+    /// True while somebody holds it. After false, what the last holder did is visible; the next may hold it already.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != FREE
+        self.0.load(Ordering::Acquire) != FREE
     }
 }
 

@@ -29,6 +29,13 @@ pub struct Taken<'a> {
     _memory: PhantomData<&'a ListHead>,
 }
 
+impl ListHead {
+    /// Is nothing listed? See [`super::segment::View::has_nothing_dirty`].
+    pub fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Acquire) == 0
+    }
+}
+
 impl<'a> List<'a> {
     /// The list with this head, its units in two halves of `half` each.
     ///
@@ -51,13 +58,14 @@ impl<'a> List<'a> {
 
     /// Takes all and leaves the list empty. One at a time: what was taken before must have been worked through.
     pub fn take(&self) -> Taken<'a> {
-        if self.head.len.load(Ordering::Acquire) == 0 {
+        if self.head.is_empty() {
             // Nothing that this view must know of: what was listed before the release or grant it follows is visible.
             return Taken { units: self.units, len: 0, _memory: PhantomData };
         }
         let _guard = self.head.lock.guard();
         let half = self.head.half.load(Ordering::Relaxed);
-        let len = self.head.len.swap(0, Ordering::Relaxed) as usize;
+        // Release: who sees the list empty must see that its taker is at work.
+        let len = self.head.len.swap(0, Ordering::AcqRel) as usize;
         self.head.half.store(half ^ 1, Ordering::Relaxed);
         // SAFETY: the start of the half just given up; pushes go to the other until the next take, which the caller's
         // lock (`releasing`, `acquiring`) keeps off until this one is worked through.

@@ -7,7 +7,7 @@
 use std::cell::UnsafeCell;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use finespun_protocol::page::Time;
 use finespun_sync::{Entry, Header, Table, Waiter};
@@ -109,6 +109,23 @@ pub struct View {
     pub revoker_sleeps: AtomicU32,
     /// When a fault of the view was last served, in ticks.
     pub mapped_ticks: AtomicU64,
+}
+
+impl View {
+    /// A release has nothing to do: nothing is on the dirty list, and nobody is at work on what was. Looked at in this order, for who
+    /// takes the list holds the lock before and gives it back when all is done.
+    ///
+    /// The fence: another node that ends an exclusive mode puts the unit on this list and then reads the page. Either it sees the
+    /// stores made here before, or the list is seen not to be empty.
+    pub fn has_nothing_dirty(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.dirty.is_empty() && !self.releasing.is_held()
+    }
+
+    /// An acquire has nothing to do, likewise.
+    pub fn has_no_notices(&self) -> bool {
+        self.notice.is_empty() && !self.acquiring.is_held()
+    }
 }
 
 /// One table of synchronization objects: its lock and its head.
@@ -314,9 +331,11 @@ impl Segment {
         self.pointer::<u8>(Region { offset: self.shape.mesh.offset, len: 1 }, 0)
     }
 
-    /// Puts a unit on a view's dirty list.
+    /// Puts a unit on a view's dirty list. What is read of the page after this is newer than the list: see
+    /// [`View::has_nothing_dirty`].
     pub fn list_dirty(&self, view: ViewId, unit: UnitId) {
         self.list(view, &self.view(view).dirty, self.shape.dirty).push(unit);
+        fence(Ordering::SeqCst);
     }
 
     /// Puts a unit on a view's list of write notices.
