@@ -2,10 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use finespun_check::cashmere::broadcast;
+use finespun_check::driver::{Form, Grain};
 use finespun_check::program::Shape;
 use finespun_check::random;
+use finespun_check::subject::Subject;
 use finespun_check::worlds::WAYS;
 use finespun_protocol::cashmere::Cashmere;
+use finespun_protocol::cashmere::broadcast::Broadcasting;
 
 fn main() {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>().expect("numbers"));
@@ -17,20 +21,22 @@ fn main() {
         let (nodes, views) = (2 + pick(20, 4), 1 + pick(28, 3));
         let threads = if nodes * views <= 8 { 1 + pick(36, 2) } else { 1 };
         let shape = Shape { nodes, views, threads, units: 1 + pick(44, 4) };
-        for (form, grain) in WAYS {
-            match random::run::<Cashmere>(shape, form, grain, seed) {
-                Ok(more) => steps += more,
-                Err(violation) => {
-                    println!("{shape} {form:?} by {grain:?}: {violation}");
-                    std::process::exit(1);
-                }
-            }
-        }
+        steps += WAYS.iter().map(|&(form, grain)| run::<Cashmere>(shape, form, grain, seed)).sum::<usize>();
+        let of_broadcast = WAYS.iter().filter(|(form, _)| *form == broadcast::FORM);
+        steps += of_broadcast.map(|&(form, grain)| run::<Broadcasting>(shape, form, grain, seed)).sum::<usize>();
         seed += 1;
     }
     println!(
         "{} programs from seed {first}, {} runs, {steps} steps: every sentence held",
         seed - first,
-        4 * (seed - first)
+        (WAYS.len() as u64 + 2) * (seed - first)
     );
+}
+
+/// One run; tells how many steps it had.
+fn run<P: Subject>(shape: Shape, form: Form, grain: Grain, seed: u64) -> usize {
+    random::run::<P>(shape, form, grain, seed).unwrap_or_else(|violation| {
+        println!("{shape} {form:?} by {grain:?}: {violation}");
+        std::process::exit(1);
+    })
 }
