@@ -68,9 +68,10 @@ fn stress_reads_no_wrong_value_under_the_variants_between_with_migratory_mutexes
 }
 
 /// What a preset says, as the run's counters show it.
-fn preset(name: &str, app_name: &str) {
+fn preset(protocol: &str, name: &str, app_name: &str) {
     let args = if app_name == "stress" { "--size tiny --iters 4 --seed 9" } else { "--size tiny" };
-    let done = verified(app_name, &format!("-n 2 -p 2 --transport tcp --strings {name}"), args);
+    let flags = format!("-n 2 -p 2 --transport tcp --protocol {protocol} --strings {name}");
+    let done = verified(app_name, &flags, args);
     let shape = ["nodes", "views", "threads"].map(|part| count(&done, part));
     assert_eq!(shape, if name == "S" { [4, 1, 1] } else { [2, 1, 2] }, "{done}");
     let switches =
@@ -98,8 +99,10 @@ macro_rules! presets {
     ($($app:ident: $name:ident)*) => { $(
         #[test]
         fn $name() {
-            for name in ["S", "M", "K", "C", "P", "B"] {
-                preset(name, stringify!($app));
+            for protocol in ["csm-none", "strings-rc", "strings-sc"] {
+                for name in ["S", "M", "K", "C", "P", "B"] {
+                    preset(protocol, name, stringify!($app));
+                }
             }
         }
     )* };
@@ -160,12 +163,17 @@ fn locking_again_where_a_migratory_mutex_was_last_costs_no_message() {
 }
 
 #[test]
-fn a_release_is_deferred_only_where_a_mutex_is_handed_over_inside_a_process() {
+fn a_release_is_deferred_only_where_one_release_covers_who_hands_over_and_who_gets() {
     let of = |flags: &str| count(&lock_cost(flags, "crowded", 100), "deferred_releases");
     assert!(of("-n 2 -t 3 --locks migratory") > 0);
     assert!(of("-n 2 -t 3 --locks migratory --transport tcp") > 0);
-    assert_eq!(of("-n 2 -p 3 --locks migratory"), 0);
+    assert_eq!(of("-n 2 -p 3 --locks migratory"), 0, "each process has a dirty list of its own");
     assert_eq!(of("-n 2 -t 3 --locks queue"), 0);
+    for transport in ["shm", "tcp"] {
+        let flags = format!("-n 2 -p 3 --protocol strings-rc --transport {transport}");
+        assert!(of(&flags) > 0, "one dirty list for the node, and migratory mutexes are its own\n{flags}");
+        assert_eq!(of(&format!("{flags} --locks queue")), 0);
+    }
 }
 
 /// The same mistakes as with the queue at a manager, and the same numbers.
