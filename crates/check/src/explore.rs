@@ -13,6 +13,8 @@ use crate::subject::{Model, Subject};
 
 /// Nothing can happen, and somebody still waits.
 pub const ENDS: &str = "every run ends: nobody waits for ever";
+/// Nobody is caught in a circle.
+pub const CIRCLE: &str = "from every state everybody can come to the end";
 /// At the end.
 pub const MASTER: &str = "when every view has released, the master copy has every store";
 /// Table and memory must agree.
@@ -64,7 +66,8 @@ impl fmt::Display for Violation {
 #[must_use]
 pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
     let first = Run::new(rules).world;
-    let mut seen: HashMap<u128, (), BuildHasherDefault<Ready>> = HashMap::default();
+    let mut seen: HashMap<u128, u32, BuildHasherDefault<Ready>> = HashMap::default();
+    let mut ends = Ends::default();
     let mut parents: Vec<(u32, Move)> = vec![(0, Move { task: 0, choice: 0 })];
     let mut waiting = VecDeque::from([(first, 0_u32)]);
     let mut report = Report { states: 0, transitions: 0, outcomes: BTreeSet::new(), violation: None };
@@ -75,7 +78,10 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
         let violated = |broken: Broken, last: Option<Move>| Some(replay(rules, &parents, id, last, broken));
         if moves.is_empty() {
             match ended(&run) {
-                Ok(()) => _ = report.outcomes.insert(run.world.registers.clone()),
+                Ok(()) => {
+                    report.outcomes.insert(run.world.registers.clone());
+                    ends.finished.push(id);
+                }
                 Err(broken) => report.violation = violated(broken, None),
             }
         }
@@ -94,10 +100,17 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
             break;
         }
         for (next, next_move) in next_ones {
-            if let Entry::Vacant(new) = seen.entry(digest(&next)) {
-                new.insert(());
-                parents.push((id, next_move));
-                waiting.push_back((next, parents.len() as u32 - 1));
+            let known = match seen.entry(digest(&next)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    parents.push((id, next_move));
+                    let fresh = parents.len() as u32 - 1;
+                    waiting.push_back((next, fresh));
+                    *new.insert(fresh)
+                }
+            };
+            if P::REVOKES {
+                ends.steps.push((known, id));
             }
         }
         if parents.len() > states_max {
@@ -112,7 +125,40 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
         }
     }
     report.states = parents.len();
+    if P::REVOKES && report.violation.is_none() {
+        report.violation = ends.unreachable_from(parents.len()).map(|state| {
+            let broken = Broken::new(CIRCLE, "no way leads from here to the end");
+            replay(rules, &parents, state, None, broken)
+        });
+    }
     report
+}
+
+/// Where a protocol takes mappings away at once, a run may go in circles, page to and fro. From every state some run must end:
+/// then whoever gets a fair share ends too.
+#[derive(Default)]
+struct Ends {
+    finished: Vec<u32>,
+    /// Each step, as the state behind it and the state before it.
+    steps: Vec<(u32, u32)>,
+}
+
+impl Ends {
+    /// A state from which no finished one can be reached.
+    fn unreachable_from(mut self, states: usize) -> Option<u32> {
+        self.steps.sort_unstable();
+        let mut reaches = vec![false; states];
+        let mut waiting = self.finished;
+        while let Some(state) = waiting.pop() {
+            if std::mem::replace(&mut reaches[state as usize], true) {
+                continue;
+            }
+            let first = self.steps.partition_point(|&(behind, _)| behind < state);
+            let into = self.steps[first..].iter().take_while(|&&(behind, _)| behind == state);
+            waiting.extend(into.map(|&(_, before)| before).filter(|&before| !reaches[before as usize]));
+        }
+        reaches.iter().position(|reaches| !reaches).map(|state| state as u32)
+    }
 }
 
 /// Runs the way to a violation once more, writing it down.

@@ -26,4 +26,6 @@ pub mod world;
 pub mod worlds;
 
 pub use explore::Violation;
-pub use summary::{Options, Summary, check_broadcast, check_cashmere, check_migration};
+pub use summary::{
+    Options, Summary, check_broadcast, check_cashmere, check_migration, check_strings_rc, check_strings_sc,
+};

@@ -4,7 +4,7 @@ use finespun_protocol::cashmere::variants::Variant;
 
 use crate::cashmere::{broadcast, migration};
 use crate::driver::Form;
-use crate::tmk;
+use crate::{strings, tmk};
 
 /// The protocol with all its forms; the variants have one each.
 const WHOLE: &str = "csm-2l";
@@ -29,7 +29,8 @@ pub fn names() -> Vec<&'static str> {
 /// Those and the protocols with tables of their own.
 #[must_use]
 pub fn all_names() -> Vec<&'static str> {
-    [names(), migration::NAMED.map(|(name, _)| name).to_vec(), broadcast::NAMES.to_vec(), vec![tmk::NAME]].concat()
+    let moving = migration::NAMED.map(|(name, _)| name);
+    [names(), moving.to_vec(), broadcast::NAMES.to_vec(), strings::NAMES.to_vec(), vec![tmk::NAME]].concat()
 }
 
 /// The protocol of this name.

@@ -3,14 +3,16 @@
 use std::time::Instant;
 
 use finespun_protocol::cashmere::Cashmere;
+use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
 
 use crate::cashmere::bugs::SEEDED;
 use crate::cashmere::{broadcast, migration};
-use crate::driver::{Broken, Form, Grain};
+use crate::driver::{Broken, Form, Grain, Rules};
 use crate::explore::{Violation, explore};
 use crate::litmus::LITMUS;
-use crate::program::Shape;
+use crate::program::{Program, Shape};
 use crate::seeded::Seeded;
+use crate::strings::{self, invalidate, update};
 use crate::subject::Subject;
 use crate::worlds::{WAYS, WORLDS, World};
 use crate::{random, worlds};
@@ -70,7 +72,8 @@ const SHAPES: [Shape; 4] = [
 
 /// One world in one form and grain.
 struct Exploration {
-    world: &'static World,
+    name: &'static str,
+    text: &'static str,
     form: Form,
     grain: Grain,
     /// How many states it has.
@@ -86,7 +89,13 @@ pub fn check_cashmere(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result
     for world in options.worlds {
         let all = WAYS.into_iter().zip(world.states);
         let here = all.filter(|((form, _), _)| options.forms.contains(form));
-        explorations.extend(here.map(|((form, grain), pinned)| Exploration { world, form, grain, pinned }));
+        explorations.extend(here.map(|((form, grain), pinned)| Exploration {
+            name: world.name,
+            text: world.text,
+            form,
+            grain,
+            pinned,
+        }));
     }
     check_tables::<Cashmere>(options, &explorations, SEEDED, say)
 }
@@ -100,7 +109,13 @@ pub fn check_broadcast(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Resul
     for (name, pinned) in broadcast::PINNED {
         let world = worlds::named(name).ok_or_else(|| told(Broken::new(COUNTED, format!("no world {name}"))))?;
         let both = [Grain::Event, Grain::Action].into_iter().zip(*pinned);
-        explorations.extend(both.map(|(grain, pinned)| Exploration { world, form: broadcast::FORM, grain, pinned }));
+        explorations.extend(both.map(|(grain, pinned)| Exploration {
+            name,
+            text: world.text,
+            form: broadcast::FORM,
+            grain,
+            pinned,
+        }));
     }
     check_tables(Options { forms: &[broadcast::FORM], ..options }, &explorations, broadcast::SEEDED, say)
 }
@@ -115,9 +130,45 @@ pub fn check_migration(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Resul
         let world = worlds::named(name).ok_or_else(|| told(Broken::new(COUNTED, format!("no world {name}"))))?;
         let all = WAYS.into_iter().zip(*pinned);
         let here = all.filter(|((form, _), _)| options.forms.contains(form));
-        explorations.extend(here.map(|((form, grain), pinned)| Exploration { world, form, grain, pinned }));
+        explorations.extend(here.map(|((form, grain), pinned)| Exploration {
+            name,
+            text: world.text,
+            form,
+            grain,
+            pinned,
+        }));
     }
     check_tables(options, &explorations, migration::SEEDED, say)
+}
+
+/// Checks Strings' tables for release consistency by update.
+///
+/// # Errors
+/// As above.
+pub fn check_strings_rc(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
+    check_tables::<StringsRc>(strings_options(options), &of_strings(update::COUNTED)?, update::SEEDED, say)
+}
+
+/// Checks Strings' tables for sequential consistency by invalidation.
+///
+/// # Errors
+/// As above.
+pub fn check_strings_sc(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
+    check_tables::<StringsSc>(strings_options(options), &of_strings(invalidate::COUNTED)?, invalidate::SEEDED, say)
+}
+
+fn strings_options(options: Options<'_>) -> Options<'_> {
+    Options { forms: &[Form::None, Form::Dms], ..options }
+}
+
+fn of_strings(worlds: &[strings::Counted]) -> Result<Vec<Exploration>, Violation> {
+    let mut explorations = Vec::new();
+    for world in worlds {
+        let (name, text) = (world.world, world.program().map_err(|why| told(Broken::new(COUNTED, why)))?);
+        let all = strings::WAYS.into_iter().zip(world.states);
+        explorations.extend(all.map(|((form, grain), pinned)| Exploration { name, text, form, grain, pinned }));
+    }
+    Ok(explorations)
 }
 
 fn check_tables<P: Subject>(
@@ -168,12 +219,13 @@ fn explore_worlds<P: Subject>(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), Violation> {
     let mut last = "";
-    for &Exploration { world, form, grain, pinned } in explorations {
-        if world.name != last {
-            say(&format!("  {}", world.name));
-            last = world.name;
+    for &Exploration { name, text, form, grain, pinned } in explorations {
+        if name != last {
+            say(&format!("  {name}"));
+            last = name;
         }
-        let rules = world.rules::<P>(form, grain).map_err(|why| told(Broken::new(COUNTED, why)))?;
+        let program = Program::parse(text).map_err(|why| told(Broken::new(COUNTED, why)))?;
+        let rules = Rules::<P> { program, form, grain, bug: None };
         let clock = Instant::now();
         let report = explore(&rules, STATES_MAX);
         if let Some(violation) = report.violation {
@@ -186,7 +238,7 @@ fn explore_worlds<P: Subject>(
             rules.program.shape
         ));
         if states != pinned {
-            let detail = format!("{}, {way}: {states}, not {pinned}", world.name);
+            let detail = format!("{name}, {way}: {states}, not {pinned}");
             return Err(told(Broken::new(COUNTED, detail)));
         }
         summary.worlds += 1;

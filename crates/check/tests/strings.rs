@@ -83,12 +83,12 @@ fn invalidations_forbid_what_only_release_consistency_allows() {
 
 #[test]
 fn random_worlds_keep_every_sentence_under_updates_and_end() {
-    run_randomly::<StringsRc>(0..300);
+    run_randomly::<StringsRc>(0..150);
 }
 
 #[test]
 fn random_worlds_keep_every_sentence_under_invalidations_and_end() {
-    run_randomly::<StringsSc>(0..200);
+    run_randomly::<StringsSc>(0..100);
 }
 
 #[test]

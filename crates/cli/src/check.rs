@@ -3,7 +3,10 @@
 use std::io::Write;
 
 use finespun_check::cashmere::{broadcast, migration};
-use finespun_check::{Options, Summary, Violation, check_broadcast, check_cashmere, check_migration, protocols, tmk};
+use finespun_check::{
+    Options, Summary, Violation, check_broadcast, check_cashmere, check_migration, check_strings_rc, check_strings_sc,
+    protocols, tmk,
+};
 use finespun_errors::{Code, Place, Report};
 
 /// Checks `protocol`. The exit code is 1 when a sentence does not hold; the run that leads there is printed.
@@ -19,6 +22,11 @@ pub fn check(protocol: &str) -> Result<i32, Report> {
     }
     if let Some((_, form)) = migration::NAMED.iter().find(|(name, _)| *name == protocol) {
         return Ok(exit_code(check_migration(Options { forms: &[*form], ..Options::default() }, &mut say)));
+    }
+    match protocol {
+        "strings-rc" => return Ok(exit_code(check_strings_rc(Options::default(), &mut say))),
+        "strings-sc" => return Ok(exit_code(check_strings_sc(Options::default(), &mut say))),
+        _ => {}
     }
     let Some(what) = protocols::named(protocol) else {
         let names = protocols::all_names().join(", ");

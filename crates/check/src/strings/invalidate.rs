@@ -248,5 +248,4 @@ pub const COUNTED: &[Counted] = &[
     counted("a view of two threads: one acquires while the other faults", [5_239, 10_033, 4_675, 10_125]),
     counted("two views of two threads on one node release and store", [2_843, 5_264, 2_607, 5_495]),
     counted("a sharer that misses flushes is left alone and wants to upgrade", [19_726, 40_333, 14_590, 49_142]),
-    counted("any of two critical sections, one unit, two processors a node", [184_526, 395_501, 162_977, 404_179]),
 ];

@@ -25,16 +25,26 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// Its program.
+    ///
+    /// # Errors
+    /// There is no such world.
+    pub fn program(&self) -> Result<&'static str, String> {
+        let named = || worlds::named(self.world).map(|world| world.text);
+        self.text.or_else(named).ok_or_else(|| format!("no world {}", self.world))
+    }
+
     /// Its rules, in one form and grain.
     ///
     /// # Errors
     /// There is no such world, or the line of the program that cannot be read.
     pub fn rules<P: Subject>(&self, form: Form, grain: Grain) -> Result<Rules<P>, String> {
-        let named = || worlds::named(self.world).map(|world| world.text);
-        let text = self.text.or_else(named).ok_or_else(|| format!("no world {}", self.world))?;
-        Ok(Rules { program: Program::parse(text)?, form, grain, bug: None })
+        Ok(Rules { program: Program::parse(self.program()?)?, form, grain, bug: None })
     }
 }
+
+/// The names that `finespun check` knows.
+pub const NAMES: [&str; 2] = ["strings-rc", "strings-sc"];
 
 const fn counted(world: &'static str, states: [usize; 4]) -> Counted {
     Counted { world, text: None, states }
