@@ -1,12 +1,14 @@
 //! `finespun/base.h`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use finespun_errors::Code;
 use finespun_runtime::program::{self, Identity};
 use finespun_runtime::{Failure, Model, Runners};
 
-use crate::error::{refuse, status, value};
+use crate::error::{OK, refuse, status, value};
 use crate::{interpose, pthread};
 
 unsafe extern "C" {
@@ -17,21 +19,49 @@ unsafe extern "C" {
 /// `fsp_init`
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_init(_argc: *mut c_int, _argv: *mut c_void) -> c_int {
-    start(Model::Main)
+    if STARTED_EARLY.swap(false, Ordering::Relaxed) {
+        return OK;
+    }
+    start(Model::Main, 0..0)
 }
 
 /// `fsp_init_spmd`
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_init_spmd(_argc: *mut c_int, _argv: *mut c_void) -> c_int {
-    start(Model::Spmd)
+    start(Model::Spmd, 0..0)
 }
 
-fn start(model: Model) -> c_int {
+/// The runtime runs already when the program's main begins; its own fsp_init is still to come.
+static STARTED_EARLY: AtomicBool = AtomicBool::new(false);
+
+/// The program's variables that are to be shared: address and bytes.
+static GLOBALS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+/// These variables of the program are to be shared. Called by the loader before anything else runs: it only stores.
+pub fn share_globals(address: usize, bytes: usize) {
+    GLOBALS[0].store(address, Ordering::Relaxed);
+    GLOBALS[1].store(bytes, Ordering::Relaxed);
+}
+
+/// The addresses of the variables that are to be shared.
+pub fn globals() -> Range<usize> {
+    let [address, bytes] = [0, 1].map(|index: usize| GLOBALS[index].load(Ordering::Relaxed));
+    address..address + bytes
+}
+
+/// Starts ahead of main.
+pub fn start_early() -> c_int {
+    let status = start(Model::Main, globals());
+    STARTED_EARLY.store(status == OK, Ordering::Relaxed);
+    status
+}
+
+fn start(model: Model, globals: Range<usize>) -> c_int {
     interpose::let_faults_in();
     if interpose::are_ours() {
         finespun_sys::signals::put_off_from_now_on();
     }
-    let started = program::start(model, RUNNERS);
+    let started = program::start(model, globals, RUNNERS);
     if started.is_ok() {
         // SAFETY: a function of this library, which is never unloaded; atexit only fails for want of memory, and then
         // only the program's own call ends the runtime.

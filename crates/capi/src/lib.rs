@@ -7,6 +7,7 @@ mod base;
 mod error;
 mod interpose;
 mod memory;
+mod program;
 mod pthread;
 mod sync;
 mod thread;

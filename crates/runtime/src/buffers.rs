@@ -16,9 +16,14 @@ use crate::{faults, meter, nest, start};
 /// space got it after `opened`, and a stale answer after `closed` only costs time.
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
+/// The program's globals, if they are shared.
+static GLOBALS_START: AtomicUsize = AtomicUsize::new(0);
+static GLOBALS_END: AtomicUsize = AtomicUsize::new(0);
 
 /// Buffers in these addresses are shared from now on.
-pub(crate) fn opened(space: Range<usize>) {
+pub(crate) fn opened(space: Range<usize>, globals: Range<usize>) {
+    GLOBALS_START.store(globals.start, Ordering::Relaxed);
+    GLOBALS_END.store(globals.end, Ordering::Relaxed);
     START.store(space.start, Ordering::Relaxed);
     END.store(space.end, Ordering::Relaxed);
 }
@@ -26,14 +31,19 @@ pub(crate) fn opened(space: Range<usize>) {
 /// The runtime has ended.
 pub(crate) fn closed() {
     END.store(0, Ordering::Relaxed);
+    GLOBALS_END.store(0, Ordering::Relaxed);
 }
 
-/// Does any byte of the buffer lie in the shared space? Two loads; right at any time: before the start and after the end
+/// Does any byte of the buffer lie in the shared space? A few loads; right at any time: before the start and after the end
 /// nothing is shared. A child made by fork is told yes, so that it touches the space and gets the error for that.
 #[inline]
 #[must_use]
 pub fn is_shared(address: usize, bytes: usize) -> bool {
-    address < END.load(Ordering::Relaxed) && address.saturating_add(bytes) > START.load(Ordering::Relaxed) && bytes > 0
+    let end = address.saturating_add(bytes);
+    let overlaps = |from: &AtomicUsize, to: &AtomicUsize| {
+        address < to.load(Ordering::Relaxed) && end > from.load(Ordering::Relaxed)
+    };
+    bytes > 0 && (overlaps(&START, &END) || overlaps(&GLOBALS_START, &GLOBALS_END))
 }
 
 /// Makes the pages of a buffer valid in this process, to read or to write, as they would become by being touched, but
@@ -42,28 +52,22 @@ pub fn is_shared(address: usize, bytes: usize) -> bool {
 pub fn prepare(address: usize, bytes: usize, writes: bool) {
     let Some(runtime) = start::running() else { return };
     let cluster = runtime.cluster;
-    let pages = pages_of(cluster, address, bytes);
-    if pages.is_empty() {
+    if !is_shared(address, bytes) {
         return;
     }
     let _signals = Inside::new();
     meter::count(cluster, Counter::BuffersPrepared, 1);
     let needed = if writes { Access::Write } else { Access::Read };
-    for page in pages {
-        let unit = UnitId(page as u32);
+    for unit in units_of(cluster, address, bytes) {
         if nest::access(cluster, unit) < needed {
             faults::serve(cluster, unit, writes);
         }
     }
 }
 
-/// The pages of the shared space that a buffer lies in.
-fn pages_of(cluster: &Cluster, address: usize, bytes: usize) -> Range<usize> {
-    let space = cluster.view.as_ref().map_or(0..0, |(_, mapping)| mapping.addresses());
-    let from = address.max(space.start);
-    let to = address.saturating_add(bytes).min(space.end);
-    if from >= to {
-        return 0..0;
-    }
-    (from - space.start) / UNIT_BYTES..(to - space.start).div_ceil(UNIT_BYTES)
+/// The units that a buffer lies in.
+fn units_of(cluster: &Cluster, address: usize, bytes: usize) -> impl Iterator<Item = UnitId> {
+    let pages = address / UNIT_BYTES..address.saturating_add(bytes).div_ceil(UNIT_BYTES);
+    let view = cluster.view.as_ref().map(|(_, mapping)| mapping);
+    pages.filter_map(move |page| view?.page_of(page * UNIT_BYTES).map(UnitId))
 }

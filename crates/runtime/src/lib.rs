@@ -18,6 +18,7 @@ pub mod buffers;
 mod cluster;
 mod consistency;
 mod faults;
+mod globals;
 mod live;
 mod locks;
 mod memory;

@@ -1,5 +1,6 @@
 //! How a process joins its job and leaves it.
 
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -18,7 +19,7 @@ use crate::places::{self, Work};
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
-use crate::{barrier, buffers, consistency, faults, meter, nest, objects, revoke, threads};
+use crate::{barrier, buffers, consistency, faults, globals, meter, nest, objects, revoke, threads};
 
 /// What runs where [`start`] is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +85,17 @@ pub fn running() -> Option<&'static Runtime> {
     RUNTIME.get().filter(|_| !is_forked() && !ENDED.load(Ordering::Relaxed))
 }
 
-/// Starts the runtime. In a process that only serves it does not return.
+/// The runtime from the start on, also after the end and in a child made by fork.
+pub fn started() -> Option<&'static Runtime> {
+    RUNTIME.get()
+}
+
+/// Starts the runtime. In a process that only serves it does not return. `globals` are the addresses of the program's
+/// variables, if they are to be shared.
 ///
 /// # Errors
 /// [`Code::StartedTwice`], [`Code::Forked`], [`Code::Machine`], [`Code::Builds`], [`Code::Usage`].
-pub fn start(model: Model, runners: Runners) -> Result<&'static Runtime, Failure> {
+pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'static Runtime, Failure> {
     if is_forked() {
         return Err(Failure::new(Code::Forked, "fsp_init in a child made by fork"));
     }
@@ -97,7 +104,7 @@ pub fn start(model: Model, runners: Runners) -> Result<&'static Runtime, Failure
         return Err(Failure::new(Code::StartedTwice, "fsp_init was called a second time"));
     }
     *starting = true;
-    let runtime = join(model)?;
+    let runtime = join(model, globals)?;
     drop(starting);
     let cluster = runtime.cluster;
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
@@ -138,6 +145,10 @@ fn leave(cluster: &Cluster) -> ! {
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
     ENDED.store(true, Ordering::SeqCst);
+    if cluster.view.as_ref().is_some_and(|(_, mapping)| !mapping.window().is_empty()) {
+        // The variables that its exit would look at are gone, and main's own process does what is to be done.
+        own_process::leave();
+    }
     std::process::exit(0);
 }
 
@@ -162,7 +173,10 @@ pub fn end() {
     let slot = meter::slot_index().unwrap_or(usize::from(cluster.my_view().0) * cluster.shape.threads);
     consistency::release(cluster);
     match runtime.model {
-        Model::Main | Model::Threads => threads::stop_all(cluster),
+        Model::Main | Model::Threads => {
+            globals::keep_private(cluster);
+            threads::stop_all(cluster);
+        }
         Model::Spmd => {
             threads::stop_own(cluster);
             if let Err(failure) = barrier::arrive_at_end(cluster, slot) {
@@ -187,7 +201,7 @@ fn end_processor(cluster: &Cluster) {
     node.ended_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
 }
 
-fn join(model: Model) -> Result<&'static Runtime, Failure> {
+fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure> {
     let machine = |what: &str| {
         let what = what.to_owned();
         move |error: std::io::Error| Failure::new(Code::Machine, format!("{what}: {error}"))
@@ -219,7 +233,6 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     let mechanism = mapping.mechanism();
     cluster.view = Some((view, mapping));
     cluster.hold_ticks = calibration.ticks(revoke::HOLD_NS);
-    let cluster: &'static Cluster = Box::leak(Box::new(cluster));
     let node = cluster.mine().node();
     node.ticks_per_ms.store((calibration.ticks_per_ns * 1e6) as u64, Ordering::Relaxed);
     let _ = node.started_ns.compare_exchange(0, clock::now_ns(), Ordering::Relaxed, Ordering::Relaxed);
@@ -229,14 +242,18 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
     let first = usize::from(view.0) * cluster.shape.threads;
     meter::become_slot(first);
     cluster.slot(first).started_ticks.store(clock::ticks(), Ordering::Relaxed);
-    check_build(cluster, first, &program)?;
+    check_build(&cluster, first, &program)?;
+    let contents = if globals.is_empty() { Vec::new() } else { globals::open(&mut cluster, first, &globals)? };
+    let cluster: &'static Cluster = Box::leak(Box::new(cluster));
+    let node = cluster.mine().node();
     let addresses = cluster.view.as_ref().map_or(0..0, |(_, mapping)| mapping.addresses());
-    buffers::opened(addresses);
+    buffers::opened(addresses, globals.clone());
     faults::install(cluster).map_err(machine("the fault handler could not be installed"))?;
     if nest::revokes(cluster) {
         revoke::start(cluster).map_err(machine("a thread could not be made"))?;
     }
-    own_process::on_fork(forked).map_err(machine("pthread_atfork"))?;
+    let before_fork = (!globals.is_empty()).then_some(globals::before_fork as extern "C" fn());
+    own_process::on_fork(before_fork, forked).map_err(machine("pthread_atfork"))?;
     node.started.fetch_add(1, Ordering::SeqCst);
     misuse::tell(&Report::Started {
         faults: match mechanism {
@@ -244,6 +261,7 @@ fn join(model: Model) -> Result<&'static Runtime, Failure> {
             Mechanism::Mprotect => Faults::Mprotect,
         },
     });
+    globals::fill(&globals, &contents);
     Ok(RUNTIME.get_or_init(|| Runtime { cluster, model, program }))
 }
 
@@ -387,6 +405,9 @@ impl Inherited {
 /// Runs in a child made by fork, where only this may be done safely.
 extern "C" fn forked() {
     FORKED.store(true, Ordering::Relaxed);
+    if let Some(runtime) = RUNTIME.get() {
+        globals::in_child(runtime.cluster);
+    }
 }
 
 fn number(name: &str) -> Result<Option<i32>, Failure> {

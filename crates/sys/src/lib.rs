@@ -38,3 +38,8 @@ use std::io;
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
+
+/// The error for an argument that is no good. Allocates nothing either.
+fn invalid() -> io::Error {
+    io::Error::from_raw_os_error(libc::EINVAL)
+}

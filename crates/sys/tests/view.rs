@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{BASE, Random, Rig, Rights, in_own_process, is_offered, rig};
+use common::{BASE, Random, Rig, Rights, in_own_process, is_offered, rig, rig_with_window};
 use finespun_sys::PAGE_BYTES;
 use finespun_sys::memory::{self, Mapping};
 use finespun_sys::view::{Mechanism, Remote, View};
@@ -23,6 +23,7 @@ under_both_mechanisms! {
     writes_of_the_engine_are_seen_at_once_on_open_pages_and_after_the_fault_on_closed_ones
     calls_that_change_nothing_are_harmless
     a_random_sequence_of_changes_agrees_with_the_books
+    a_random_sequence_of_changes_agrees_with_the_books_also_with_a_window
     threads_that_store_while_rights_come_and_go_lose_nothing
     a_child_of_fork_faults_instead_of_reading_stale_bytes
     an_unprivileged_user_has_the_same_rights
@@ -178,7 +179,23 @@ fn change(rig: &Rig, random: &mut Random) {
 }
 
 fn a_random_sequence_of_changes_agrees_with_the_books(mechanism: Mechanism) {
-    let rig = rig(mechanism, 512);
+    check_random_sequence(rig(mechanism, 512));
+}
+
+fn a_random_sequence_of_changes_agrees_with_the_books_also_with_a_window(mechanism: Mechanism) {
+    let address = 0x40_0000_0000;
+    let taken = Mapping::reserve(address, 100 * PAGE_BYTES).unwrap();
+    let rig = rig_with_window(mechanism, 512, address, 150..250);
+    std::mem::forget(taken);
+    rig.store(150, 9, 42);
+    assert_eq!((rig.frame_load(150, 9), rig.cell(150, 9).addr()), (42, address + 9));
+    assert_eq!((rig.frame_load(149, 9), rig.frame_load(250, 9)), (0, 0));
+    rig.book(150, Rights::None);
+    rig.view.invalidate(150..151).unwrap();
+    check_random_sequence(rig);
+}
+
+fn check_random_sequence(rig: &Rig) {
     let mut random = Random(88_172_645_463_325_252);
     for step in 0..20_000 {
         change(rig, &mut random);

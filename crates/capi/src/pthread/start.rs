@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int, c_void};
 use finespun_runtime::{Model, program};
 
 use super::{keys, threads};
-use crate::base::{RUNNERS, on_exit};
+use crate::base::{self, RUNNERS, on_exit};
 use crate::error::refuse;
 use crate::interpose;
 
@@ -62,7 +62,9 @@ pub extern "C" fn fsp_pthread_start() {
         // call exit.
         unsafe { on_exit(at_exit, std::ptr::null_mut()) };
         threads::become_main();
-        if let Err(failure) = program::start(Model::Threads, RUNNERS).map(|_| ()).and_then(|()| keys::prepare()) {
+        if let Err(failure) =
+            program::start(Model::Threads, base::globals(), RUNNERS).map(|_| ()).and_then(|()| keys::prepare())
+        {
             refuse(failure);
         }
     });

@@ -10,7 +10,7 @@ use super::{Result, enter};
 use crate::cluster::Cluster;
 use crate::memory::{self, Call};
 use crate::misuse::Failure;
-use crate::start::{Model, running};
+use crate::start::{self, Model, running};
 use crate::{barrier, consistency, meter, nest};
 
 /// Where the caller wants homes.
@@ -108,7 +108,7 @@ pub fn meet() -> Result<()> {
 /// [`Code::BadFree`].
 pub fn free(address: usize) -> Result<()> {
     let entered = enter()?;
-    let result = match offset(entered.cluster, address) {
+    let result = match heap_offset(entered.cluster, address) {
         Some(offset) => {
             consistency::release(entered.cluster);
             memory::call(entered.cluster, entered.slot, Call::Free { offset }).map(|_| ())
@@ -124,7 +124,7 @@ pub fn free(address: usize) -> Result<()> {
 /// [`Code::NotStarted`].
 pub fn usable(address: usize) -> Result<u64> {
     let entered = enter()?;
-    match offset(entered.cluster, address) {
+    match heap_offset(entered.cluster, address) {
         Some(offset) => Ok(memory::call(entered.cluster, entered.slot, Call::Usable { offset })?.0),
         None => Ok(0),
     }
@@ -134,6 +134,12 @@ pub fn usable(address: usize) -> Result<u64> {
 #[must_use]
 pub fn is_shared(address: usize) -> bool {
     running().is_some_and(|runtime| offset(runtime.cluster, address).is_some())
+}
+
+/// The addresses of the shared heap, from the start on, also after the end.
+#[must_use]
+pub fn heap_addresses() -> std::ops::Range<usize> {
+    start::started().and_then(|runtime| runtime.cluster.view.as_ref()).map_or(0..0, |(_, mapping)| mapping.addresses())
 }
 
 /// The home of an address, as this node knows it.
@@ -149,7 +155,15 @@ pub(super) fn base(cluster: &Cluster) -> usize {
     cluster.view.as_ref().map_or(0, |(_, mapping)| mapping.addresses().start)
 }
 
+/// An address of the shared space or of shared globals, as bytes from the start of the space.
 pub(super) fn offset(cluster: &Cluster, address: usize) -> Option<u64> {
-    let offset = address.checked_sub(base(cluster))?;
-    (offset < cluster.shape.pages * UNIT_BYTES).then_some(offset as u64)
+    let (_, mapping) = cluster.view.as_ref()?;
+    let page = mapping.page_of(address)?;
+    Some(u64::from(page) * UNIT_BYTES as u64 + (address % UNIT_BYTES) as u64)
+}
+
+/// The same for an address that the heap may have given out.
+fn heap_offset(cluster: &Cluster, address: usize) -> Option<u64> {
+    let (_, mapping) = cluster.view.as_ref()?;
+    offset(cluster, address).filter(|_| mapping.addresses().contains(&address))
 }

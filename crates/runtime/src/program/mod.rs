@@ -15,6 +15,7 @@ pub use objects::*;
 pub use threads::*;
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use finespun_errors::Code;
@@ -29,12 +30,19 @@ use crate::{meter, phases};
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Starts the runtime; see [`Model`].
+/// Starts the runtime; see [`Model`]. `globals` are the addresses of the program's variables if they are to be shared, which
+/// only models can where main goes on in one process.
 ///
 /// # Errors
 /// Why the process cannot take part.
-pub fn start(model: Model, runners: Runners) -> Result<&'static Runtime> {
-    start::start(model, runners)
+pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'static Runtime> {
+    start::start(model, globals, runners)
+}
+
+/// Is there a runtime to call?
+#[must_use]
+pub fn runs() -> bool {
+    start::running().is_some()
 }
 
 /// Ends the runtime of this process; nothing if it is not running.

@@ -9,3 +9,4 @@ pub mod segment;
 pub mod shape;
 pub mod slot;
 pub mod state;
+pub mod window;

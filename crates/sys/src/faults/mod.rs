@@ -39,6 +39,9 @@ pub type Handler = fn(address: usize, kind: FaultKind) -> bool;
 
 static SPACE_START: AtomicUsize = AtomicUsize::new(0);
 static SPACE_END: AtomicUsize = AtomicUsize::new(0);
+/// The addresses of the view's window; none if it has none.
+static WINDOW_START: AtomicUsize = AtomicUsize::new(0);
+static WINDOW_END: AtomicUsize = AtomicUsize::new(0);
 /// The Handler as an address; read only while the space is not empty.
 static HANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Orders install and uninstall; never taken by the handler.
@@ -65,6 +68,13 @@ pub fn install(space: Range<usize>, handler: Handler) -> io::Result<()> {
     result
 }
 
+/// Sends the faults of a view's window to the same handler from now on; before [`install`]. An empty range ends it.
+pub fn set_window(window: Range<usize>) {
+    WINDOW_END.store(0, Ordering::Release);
+    WINDOW_START.store(window.start, Ordering::Relaxed);
+    WINDOW_END.store(window.end, Ordering::Release);
+}
+
 /// Gives the signals back to the actions of the program. Nothing is done for a signal on which the program has put a
 /// handler of its own around [`set_user_action`]. No thread may touch the space any more.
 pub fn uninstall() -> io::Result<()> {
@@ -75,7 +85,12 @@ pub fn uninstall() -> io::Result<()> {
 
 fn space_contains(address: usize) -> bool {
     let end = SPACE_END.load(Ordering::Acquire);
-    address < end && address >= SPACE_START.load(Ordering::Relaxed)
+    address < end && address >= SPACE_START.load(Ordering::Relaxed) || end > 0 && window_contains(address)
+}
+
+fn window_contains(address: usize) -> bool {
+    let end = WINDOW_END.load(Ordering::Acquire);
+    address < end && address >= WINDOW_START.load(Ordering::Relaxed)
 }
 
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {

@@ -29,6 +29,7 @@
 //! methods fail there with `ESRCH`: the userfaultfd that the child inherits would change the *parent's* rights, and the
 //! handler, believing that it had opened the page, would be called for ever.
 
+mod pages;
 mod protections;
 mod userfault;
 
@@ -36,11 +37,12 @@ pub use userfault::Remote;
 
 use crate::memory::Mapping;
 use crate::process::ForkMark;
-use crate::{PAGE_BYTES, check};
+use crate::{PAGE_BYTES, check, invalid};
+use pages::Pages;
 use protections::Protections;
 use std::io;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use userfault::Userfault;
 pub(crate) use userfault::{features, try_everything};
 
@@ -111,6 +113,41 @@ impl View {
         self.mapping.address()..self.mapping.address() + self.mapping.bytes()
     }
 
+    /// Lets a run of pages stand at addresses of their own, without rights, in place of whatever is mapped there; in the
+    /// space they are not to be found any more. Before the view is used; once. The view never unmaps them.
+    ///
+    /// # Safety
+    /// Nobody uses what is mapped at these addresses now, and whoever uses them from now on is prepared for faults.
+    pub unsafe fn open_window(&mut self, frames: BorrowedFd<'_>, address: usize, pages: Range<u32>) -> io::Result<()> {
+        if !self.range.window().is_empty() {
+            return Err(invalid());
+        }
+        let range = self.range.with_window(address, &pages)?;
+        let (start, bytes) = range.pointer(&pages);
+        let offset = i64::from(pages.start) * PAGE_BYTES as i64;
+        let rights = initial_protection(self.mechanism());
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        // SAFETY: what the range held is given up by the caller (contract), and no other mapping lies in it.
+        let mapped = unsafe { libc::mmap(start, bytes, rights, flags, frames.as_raw_fd(), offset) };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the range was mapped just now; the advice takes effect in children of fork only.
+        check(unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) })?;
+        match &mut self.carrier {
+            Carrier::Userfault(userfault) => userfault.open_window(range, &pages)?,
+            Carrier::Protections(protections) => protections.open_window(range),
+        }
+        self.range = range;
+        Ok(())
+    }
+
+    /// The addresses of the window; empty if there is none.
+    #[must_use]
+    pub fn window(&self) -> Range<usize> {
+        self.range.window()
+    }
+
     /// The number of pages.
     #[must_use]
     pub const fn pages(&self) -> u32 {
@@ -120,8 +157,13 @@ impl View {
     /// The page an address lies in, if it lies in the view.
     #[must_use]
     pub fn page_of(&self, address: usize) -> Option<u32> {
-        let page = address.checked_sub(self.range.base)? / PAGE_BYTES;
-        u32::try_from(page).ok().filter(|&page| page < self.range.count)
+        self.range.page_of(address)
+    }
+
+    /// Where a page of the view stands.
+    #[must_use]
+    pub fn address_of(&self, page: u32) -> usize {
+        self.range.span(&(page..page + 1)).0
     }
 
     /// Makes the page read-only: loads go through, stores fault. Whatever it was before.
@@ -183,9 +225,9 @@ impl View {
             let last = sorted[sorted.len() - 1];
             self.ready(&(last..last.saturating_add(1)))?;
             match &self.carrier {
-                Carrier::Userfault(userfault) => userfault.invalidate_runs(Runs(sorted))?,
+                Carrier::Userfault(userfault) => userfault.invalidate_runs(self.range.runs(sorted))?,
                 Carrier::Protections(protections) => {
-                    for run in Runs(sorted) {
+                    for run in self.range.runs(sorted) {
                         protections.withdraw(run, libc::PROT_NONE)?;
                     }
                 }
@@ -239,82 +281,5 @@ const fn initial_protection(mechanism: Mechanism) -> i32 {
     match mechanism {
         Mechanism::Uffd => libc::PROT_READ | libc::PROT_WRITE,
         Mechanism::Mprotect => libc::PROT_NONE,
-    }
-}
-
-/// Where the pages of a view are.
-#[derive(Clone, Copy, Debug)]
-struct Pages {
-    base: usize,
-    count: u32,
-}
-
-impl Pages {
-    fn new(base: usize, bytes: usize) -> io::Result<Self> {
-        let count = u32::try_from(bytes / PAGE_BYTES).map_err(|_| invalid())?;
-        if !base.is_multiple_of(PAGE_BYTES) || !bytes.is_multiple_of(PAGE_BYTES) || count == 0 {
-            return Err(invalid());
-        }
-        Ok(Self { base, count })
-    }
-
-    fn check(self, pages: &Range<u32>) -> io::Result<()> {
-        if pages.start <= pages.end && pages.end <= self.count { Ok(()) } else { Err(invalid()) }
-    }
-
-    /// Address and length in bytes of a range that was checked.
-    fn span(self, pages: &Range<u32>) -> (usize, usize) {
-        (self.base + pages.start as usize * PAGE_BYTES, (pages.end - pages.start) as usize * PAGE_BYTES)
-    }
-
-    fn pointer(self, pages: &Range<u32>) -> (*mut libc::c_void, usize) {
-        let (address, bytes) = self.span(pages);
-        (std::ptr::with_exposed_provenance_mut(address), bytes)
-    }
-}
-
-fn invalid() -> io::Error {
-    io::Error::from_raw_os_error(libc::EINVAL)
-}
-
-/// The runs of neighbours in sorted page numbers, which may repeat.
-struct Runs<'a>(&'a [u32]);
-
-impl Iterator for Runs<'_> {
-    type Item = Range<u32>;
-
-    fn next(&mut self) -> Option<Range<u32>> {
-        let (&first, mut rest) = self.0.split_first()?;
-        let mut end = first + 1;
-        while let Some((&page, later)) = rest.split_first().filter(|&(&page, _)| page <= end) {
-            end = page + 1;
-            rest = later;
-        }
-        self.0 = rest;
-        Some(first..end)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sorted_pages_are_merged_into_runs() {
-        let runs: Vec<_> = Runs(&[1, 2, 2, 3, 7, 9, 10]).collect();
-        assert_eq!(runs, [1..4, 7..8, 9..11]);
-        assert_eq!(Runs(&[]).next(), None);
-    }
-
-    #[test]
-    fn pages_outside_the_view_are_refused() {
-        let pages = Pages::new(0x2000_0000_0000, 4 * PAGE_BYTES).unwrap();
-        assert!(pages.check(&(3..4)).is_ok() && pages.check(&(4..5)).is_err());
-        assert!(pages.check(&(0..4)).is_ok() && pages.check(&(2..5)).is_err());
-        #[expect(clippy::reversed_empty_ranges, reason = "that is the bad argument")]
-        let reversed = 3..2;
-        assert!(pages.check(&reversed).is_err());
-        assert!(Pages::new(0x2000_0000_0800, PAGE_BYTES).is_err());
-        assert!(Pages::new(0x2000_0000_0000, 100).is_err());
     }
 }

@@ -47,6 +47,11 @@ impl Protections {
         Self { range, next_part: AtomicU32::new(0), coarse: AtomicU64::new(0), ballast }
     }
 
+    /// The pages have a window from now on.
+    pub(super) fn open_window(&mut self, range: Pages) {
+        self.range = range;
+    }
+
     pub(super) fn coarse_invalidations(&self) -> u64 {
         self.coarse.load(Ordering::Relaxed)
     }
@@ -110,14 +115,17 @@ impl Protections {
 
     /// False if the kernel is out of mappings; the pages may then be changed in part.
     fn set(&self, pages: &Range<u32>, rights: i32) -> io::Result<bool> {
-        let (start, bytes) = self.range.pointer(pages);
-        // SAFETY: the pages lie in the view: checked in `View`, or computed here from its page count. Its rights
-        // are ours to change, and whoever uses its addresses is prepared for faults.
-        match check(unsafe { libc::mprotect(start, bytes, rights) }) {
-            Ok(_) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => Ok(false),
-            Err(error) => Err(error),
+        for piece in self.range.pieces(pages) {
+            let (start, bytes) = self.range.pointer(&piece);
+            // SAFETY: the pages lie in the view: checked in `View`, or computed here from its page count. Its rights
+            // are ours to change, and whoever uses its addresses is prepared for faults.
+            match check(unsafe { libc::mprotect(start, bytes, rights) }) {
+                Ok(_) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => return Ok(false),
+                Err(error) => return Err(error),
+            }
         }
+        Ok(true)
     }
 }
 

@@ -14,7 +14,8 @@
 //!
 //! `UFFD_USER_MODE_ONLY` needs no privilege. A system call given an address without rights gets `EFAULT`.
 
-use super::{CHUNK, Pages, Runs};
+use super::CHUNK;
+use super::pages::{Pages, Runs};
 use crate::memory::{self, Mapping};
 use crate::{PAGE_BYTES, check};
 use std::io;
@@ -111,9 +112,9 @@ impl Descriptor {
         Ok(api.features)
     }
 
-    fn register(&self, range: Pages) -> io::Result<()> {
+    fn register(&self, span: Span) -> io::Result<()> {
         let mode = REGISTER_MISSING | REGISTER_MINOR | REGISTER_WP;
-        let mut register = Register { span: span(range, &(0..range.count)), mode, ioctls: 0 };
+        let mut register = Register { span, mode, ioctls: 0 };
         self.ioctl(UFFDIO_REGISTER, &mut register)
     }
 
@@ -126,13 +127,12 @@ impl Descriptor {
     }
 
     fn write_protect(&self, range: Pages, pages: &Range<u32>, on: bool) -> io::Result<()> {
-        if pages.is_empty() {
-            return Ok(());
-        }
         // The kernel refuses DONTWAKE together with WP, where nobody can sleep anyway.
         let mode = if on { WRITEPROTECT_MODE_WP } else { WRITEPROTECT_MODE_DONTWAKE };
-        let mut order = WriteProtect { span: span(range, pages), mode };
-        retry(|| self.ioctl(UFFDIO_WRITEPROTECT, &mut order))
+        range.pieces(pages).try_for_each(|piece| {
+            let mut order = WriteProtect { span: span(range, &piece), mode };
+            retry(|| self.ioctl(UFFDIO_WRITEPROTECT, &mut order))
+        })
     }
 
     fn ioctl<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
@@ -172,11 +172,18 @@ impl Userfault {
     pub(super) fn new(range: Pages, frames: OwnedFd) -> io::Result<Self> {
         let descriptor = Descriptor::open()?;
         descriptor.handshake(FEATURES.iter().map(|feature| feature.0).sum())?;
-        descriptor.register(range)?;
+        descriptor.register(span(range, &(0..range.count)))?;
         let mut userfault = Self { range, descriptor, frames, process: None };
         let process = open_process()?;
         userfault.process = userfault.drop_vector(&process, &[userfault.io_vector(&(0..1))]).ok().map(|_| process);
         Ok(userfault)
+    }
+
+    /// Registers the window that `range` has, mapped just now.
+    pub(super) fn open_window(&mut self, range: Pages, pages: &Range<u32>) -> io::Result<()> {
+        self.descriptor.register(span(range, pages))?;
+        self.range = range;
+        Ok(())
     }
 
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
@@ -219,7 +226,11 @@ impl Userfault {
     }
 
     pub(super) fn invalidate(&self, pages: Range<u32>) -> io::Result<()> {
-        let (start, bytes) = self.range.pointer(&pages);
+        self.range.pieces(&pages).try_for_each(|piece| self.invalidate_piece(&piece))
+    }
+
+    fn invalidate_piece(&self, pages: &Range<u32>) -> io::Result<()> {
+        let (start, bytes) = self.range.pointer(pages);
         // SAFETY: the range lies in the view (checked in `View`), which is a shared mapping of a memfd: dropping
         // entries loses no byte, the next touch faults.
         let dropped = check(unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) });
@@ -239,7 +250,7 @@ impl Userfault {
         };
         let mut vector = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; CHUNK];
         let mut count = 0;
-        let again = Runs(runs.0);
+        let again = runs.clone();
         for run in runs {
             vector[count] = self.io_vector(&run);
             count += 1;

@@ -41,7 +41,19 @@ static RIG: OnceLock<Rig> = OnceLock::new();
 
 /// Makes the rig of this process, once, with its fault handler installed.
 pub fn rig(mechanism: Mechanism, pages: usize) -> &'static Rig {
-    let rig = Rig::new(mechanism, pages);
+    install(Rig::new(mechanism, pages))
+}
+
+/// The same with a window over what is mapped at an address now.
+pub fn rig_with_window(mechanism: Mechanism, pages: usize, address: usize, run: std::ops::Range<u32>) -> &'static Rig {
+    let mut rig = Rig::new(mechanism, pages);
+    // SAFETY: the caller's own mapping, which it gives up.
+    unsafe { rig.view.open_window(rig.frames.as_fd(), address, run) }.unwrap();
+    faults::set_window(rig.view.window());
+    install(rig)
+}
+
+fn install(rig: Rig) -> &'static Rig {
     let addresses = rig.view.addresses();
     assert!(RIG.set(rig).is_ok(), "one rig a process");
     faults::install(addresses, answer).unwrap();
@@ -141,7 +153,7 @@ impl Rig {
     /// The address of a byte in the view.
     pub fn cell(&self, page: u32, offset: usize) -> *mut u8 {
         assert!(page < self.view.pages() && offset < PAGE_BYTES);
-        std::ptr::with_exposed_provenance_mut(BASE + page as usize * PAGE_BYTES + offset)
+        std::ptr::with_exposed_provenance_mut(self.view.address_of(page) + offset)
     }
 
     /// The same byte in the engine's mapping, which never faults.

@@ -1,0 +1,41 @@
+//! `finespun/program.h`: what `fspcc` links into a program.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::with_exposed_provenance;
+
+use finespun_runtime::program;
+
+use crate::base;
+use crate::error::OK;
+
+/// `fsp_program_globals`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_globals(globals: *mut c_void, bytes: usize) {
+    base::share_globals(globals.expose_provenance(), bytes);
+}
+
+/// `fsp_program_start`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_start() -> c_int {
+    if program::runs() { OK } else { base::start_early() }
+}
+
+/// `fsp_program_heap`
+///
+/// # Safety
+/// Both point to memory for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsp_program_heap(begin: *mut *const c_void, end: *mut *const c_void) {
+    let heap = program::heap_addresses();
+    // SAFETY: by contract.
+    unsafe {
+        begin.write(with_exposed_provenance(heap.start));
+        end.write(with_exposed_provenance(heap.end));
+    }
+}
+
+/// `fsp_program_runs`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_runs() -> c_int {
+    c_int::from(program::runs())
+}

@@ -1,0 +1,30 @@
+/* What fspcc --share-globals and --share-malloc link into a program calls; programs themselves do not need it.
+ * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef FINESPUN_PROGRAM_H
+#define FINESPUN_PROGRAM_H
+
+#include <finespun/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Says that the variables in the `bytes` bytes at `globals` are to be shared when the runtime starts: whole pages of the
+ * program's data at a fixed address, the same in every process.  Before any code of the program or a library runs. */
+void fsp_program_globals(void *globals, size_t bytes);
+
+/* Starts the runtime in the main model, as fsp_init does, before the program's own constructors: in every process but
+ * that of processor 0 it does not return.  A later fsp_init of the program does nothing and returns FSP_OK.  Nothing if
+ * the runtime runs already. */
+fsp_status fsp_program_start(void);
+
+/* The addresses of the shared heap, from *begin up to *end: also right after fsp_finalize.  NULL both before the start. */
+void fsp_program_heap(const void **begin, const void **end);
+
+/* 1 if shared memory may be used and allocated: between start and end, not in a child made by fork. */
+int fsp_program_runs(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
