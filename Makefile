@@ -9,7 +9,7 @@
 #   make bench     what each operation costs, beside floors and peers (installs these where it may)
 #   make strings-figures   every application in the configurations of Strings' ablation
 #   make locks-table       what locking costs, queue against migratory
-#   make install   PREFIX=/usr/local: command, library, headers
+#   make install   PREFIX=/usr/local: command, compiler driver, library, headers
 #   make clean
 
 .DEFAULT_GOAL := build
@@ -22,11 +22,12 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 include apps/apps.mk
 include benches/benches.mk
+include fspcc/fspcc.mk
 
 # ---- build --------------------------------------------------------------------------------------------------------
 
 .PHONY: build binaries
-build: binaries apps examples bench-programs
+build: binaries fspcc apps examples bench-programs
 
 # What the machine must have; looked at again when the script changes.
 build/.prepared-%: scripts/prepare.sh
@@ -65,6 +66,11 @@ install: build
 	install -m 755 $(LIBEXEC)/micro $(LIBEXEC)/floors $(DESTDIR)$(PREFIX)/libexec/finespun/
 	install -m 755 $(NATIVE_APPS:%=$(LIBEXEC)/native/%) $(DESTDIR)$(PREFIX)/libexec/finespun/native/
 	install -m 755 $(NATIVE_APPS:%=$(LIBEXEC)/apps/%) $(DESTDIR)$(PREFIX)/libexec/finespun/apps/
+	install -m 755 build/bin/fspcc $(DESTDIR)$(PREFIX)/bin/
+	ln -sf fspcc $(DESTDIR)$(PREFIX)/bin/fspc++
+	install -d $(DESTDIR)$(PREFIX)/lib/finespun $(DESTDIR)$(PREFIX)/share/finespun
+	install -m 644 $(FSPCC_PARTS) $(DESTDIR)$(PREFIX)/lib/finespun/
+	install -m 644 fspcc/c.m4.finespun $(DESTDIR)$(PREFIX)/share/finespun/
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' scripts/finespun.pc.in \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/finespun.pc
 

@@ -1,0 +1,33 @@
+# The compiler driver fspcc and what it links into programs; included by the project's Makefile.
+#   make fspcc      builds build/bin/fspcc, build/bin/fspc++, build/lib/finespun, build/share/finespun
+
+# By addresses that hold wherever the program is linked.
+FSPCC_CFLAGS = -std=gnu11 -O2 -fPIC -Wall -Wextra -Werror
+FSPCC_OBJECTS = $(patsubst fspcc/%.c,build/fspcc/%.o,$(wildcard fspcc/*.c))
+FSPCC_PARTS = build/lib/finespun/globals.ld build/lib/finespun/wraps build/lib/finespun/libfspprogram.a
+
+.PHONY: fspcc
+fspcc: build/bin/fspcc build/bin/fspc++ $(FSPCC_PARTS) build/share/finespun/c.m4.finespun
+
+build/fspcc/%.o: fspcc/%.c $(wildcard include/finespun/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(FSPCC_CFLAGS) -Iinclude -c -o $@ $<
+
+build/lib/finespun/libfspprogram.a: $(FSPCC_OBJECTS)
+	@mkdir -p $(@D) && rm -f $@
+	$(AR) rcs $@ $^
+
+build/lib/finespun/%: fspcc/%
+	@mkdir -p $(@D)
+	install -m 644 $< $@
+
+build/share/finespun/%: fspcc/%
+	@mkdir -p $(@D)
+	install -m 644 $< $@
+
+build/bin/fspcc: fspcc/fspcc
+	@mkdir -p $(@D)
+	install -m 755 $< $@
+
+build/bin/fspc++: build/bin/fspcc
+	ln -sf fspcc $@

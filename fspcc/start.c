@@ -1,0 +1,24 @@
+/* Starts the runtime ahead of the program: before its constructors, so that everything the program makes is made once, by
+ * processor 0's process.  The other processes stay in here and serve.
+ * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <finespun/program.h>
+
+/* By the start-up files and by globals.ld; without --share-globals the second is not there. */
+extern char __data_start[];
+extern char fsp_globals_end[] __attribute__((weak));
+
+/* std::ios_base::Init::Init(): each source of a C++ program makes std::cout and its kin ready by a constructor, which the
+ * processes that serve never run. */
+extern void ios_ready(void *) __asm__("_ZNSt8ios_base4InitC1Ev") __attribute__((weak));
+static char ios_init[16];
+
+void fsp_program_constructor(void);
+
+/* Before all constructors of the program: those have priorities from 101 on. */
+#pragma GCC diagnostic ignored "-Wprio-ctor-dtor"
+__attribute__((constructor(65))) void fsp_program_constructor(void)
+{
+    if (ios_ready)
+        ios_ready(ios_init);
+    fsp_program_start(fsp_globals_end ? __data_start : NULL, fsp_globals_end ? (size_t)(fsp_globals_end - __data_start) : 0);
+}
