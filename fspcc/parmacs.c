@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio_ext.h>
+#include <sys/time.h>
 
 /* A process made by CREATE that nobody has waited for yet. */
 struct made {
@@ -18,6 +19,9 @@ struct made {
 static struct made *all; /* of this process's threads */
 static pthread_mutex_t made_mutex = PTHREAD_MUTEX_INITIALIZER;
 
+/* The first of the program's variables. */
+extern char __data_start[];
+
 /* What has been printed is written before others go on. */
 static void write_output(void)
 {
@@ -27,7 +31,7 @@ static void write_output(void)
 
 void fsp_parmacs_begin(void)
 {
-    if (!fsp_program_runs())
+    if (!fsp_is_shared(__data_start))
         fsp_abort(1, "a program with the PARMACS macros was linked without sharing its globals: link with fspcc --parmacs");
 }
 
@@ -187,4 +191,11 @@ void fsp_atomic_end(const volatile void *word)
         write_output();
         fsp_mutex_unlock(mutex_of(word));
     }
+}
+
+unsigned long fsp_parmacs_clock(void)
+{
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    return (unsigned long)now.tv_sec * 1000000UL + (unsigned long)now.tv_usec;
 }

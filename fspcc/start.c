@@ -12,11 +12,11 @@ extern char fsp_globals_end[] __attribute__((weak));
 extern void ios_ready(void *) __asm__("_ZNSt8ios_base4InitC1Ev") __attribute__((weak));
 static char ios_init[16];
 
-void fsp_program_constructor(void);
-
-/* Before all constructors of the program: those have priorities from 101 on. */
+/* Before all constructors of the program, whose priorities begin at 101. */
 #pragma GCC diagnostic ignored "-Wprio-ctor-dtor"
-__attribute__((constructor(65))) void fsp_program_constructor(void)
+void fsp_program_constructor(void) __attribute__((constructor(65)));
+
+void fsp_program_constructor(void)
 {
     if (ios_ready)
         ios_ready(ios_init);

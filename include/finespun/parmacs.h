@@ -18,7 +18,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #ifndef FSP_SPLASH
@@ -71,16 +70,12 @@ void fsp_pause_reset(fsp_pause_t *pause);
 void fsp_atomic_begin(const volatile void *word);
 void fsp_atomic_end(const volatile void *word);
 
+/* Microseconds. */
+unsigned long fsp_parmacs_clock(void);
+
 #ifdef __cplusplus
 }
 #endif
-
-static inline unsigned long fsp_parmacs_clock(void)
-{
-    struct timeval now;
-    gettimeofday(&now, NULL);
-    return (unsigned long)now.tv_sec * 1000000UL + (unsigned long)now.tv_usec;
-}
 
 /* An access with `op` done on the word at `fsp_word`; its value before.  Statement expressions are GNU C. */
 #define FSP_ATOMIC(word, op)                            \

@@ -8,6 +8,7 @@ mod bench;
 mod broadcast;
 mod c_programs;
 mod explain;
+mod fspcc;
 mod header;
 mod launch;
 mod misuse;
