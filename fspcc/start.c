@@ -12,6 +12,14 @@ extern char fsp_globals_end[] __attribute__((weak));
 extern void ios_ready(void *) __asm__("_ZNSt8ios_base4InitC1Ev") __attribute__((weak));
 static char ios_init[16];
 
+/* Ahead of everything, the library's own start included: only says where the globals are. */
+static void declare_globals(void)
+{
+    if (fsp_globals_end)
+        fsp_program_globals(__data_start, (size_t)(fsp_globals_end - __data_start));
+}
+__attribute__((section(".preinit_array"), used)) static void (*const declare)(void) = declare_globals;
+
 /* Before all constructors of the program, whose priorities begin at 101. */
 #pragma GCC diagnostic ignored "-Wprio-ctor-dtor"
 void fsp_program_constructor(void) __attribute__((constructor(65)));
@@ -20,5 +28,5 @@ void fsp_program_constructor(void)
 {
     if (ios_ready)
         ios_ready(ios_init);
-    fsp_program_start(fsp_globals_end ? __data_start : NULL, fsp_globals_end ? (size_t)(fsp_globals_end - __data_start) : 0);
+    fsp_program_start();
 }
