@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/soak.sh MINUTES [SEED]: runs the random program `stress` over random configurations for so many minutes.
 #
-# Every run has its own seed, number of nodes, processes and threads, transport, protocol, fault mechanism and size. It
+# Every run has its own seed, number of nodes, processes and threads, transport, protocol, fault mechanism, switch and size. It
 # stops at the first run that is not verified, or that does not end within two minutes, and prints its exact command
 # line, which can be run again as it stands; else it prints how many runs there were. The SEED makes the same list of
 # runs again.
@@ -37,13 +37,18 @@ while [ $SECONDS -lt $end ]; do
     mapfile -t offered_there < <(awk -v on="$transport" '$2 ~ on || $3 == on { print $1 }' <<<"$protocols")
     pick csm-2l "${offered_there[RANDOM % ${#offered_there[@]}]}"; protocol=$picked
     pick "${mechanisms[@]}"; faults=$picked
+    # Every second run as it comes; what a switch means nothing for is not given it.
+    choices=("--locks queue" "--barrier flat" "--cores one")
+    [[ $protocol == tmk* ]] || choices+=("--locks migratory" "--locks migratory")
+    [ "$transport" = shm ] || choices+=("--server iterative" "--receive signal" "--server iterative --receive signal")
+    pick "" "${choices[RANDOM % ${#choices[@]}]}"; read -ra switches <<<"$picked"
     pick tiny tiny tiny tiny 5 9 small; size=$picked
     grep -q "^$protocol .*every process is a node" <<<"$protocols" && threads=1
     # More processors than this only wait for each other's time slices.
     [ $((nodes * processes * threads)) -le 16 ] || continue
     seed=$((RANDOM * 32768 + RANDOM))
     command=(build/bin/finespun run --quiet -n "$nodes" -p "$processes" -t "$threads" --transport "$transport"
-        --protocol "$protocol" --faults "$faults" build/apps/stress --size "$size" --iters 5 --seed "$seed")
+        --protocol "$protocol" --faults "$faults" "${switches[@]}" build/apps/stress --size "$size" --iters 5 --seed "$seed")
     status=0
     timeout --kill-after=10 120 "${command[@]}" >"$output" 2>&1 || status=$?
     runs=$((runs + 1))

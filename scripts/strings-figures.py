@@ -94,7 +94,7 @@ def costs_row(app, configuration, stats):
     faults = stats["read_faults"] + stats["write_faults"]
     fault_ns = nanos(stats, ["read_fault_ns", "write_fault_ns"])
     barrier_ns, lock_ns = nanos(stats, ["barrier_wait_ns"]), nanos(stats, ["lock_wait_ns"])
-    return (f"| {app} | {configuration} | {faults / stats['processors']:.0f} | {each(fault_ns, faults)} "
+    return (f"| {app} | {configuration} | {faults / stats['processors']:.0f} | {stats['page_transfers']} | {each(fault_ns, faults)} "
             f"| {each(barrier_ns, stats['barriers'])} | {each(lock_ns, stats['lock_acquires'])} |")
 
 
@@ -165,7 +165,7 @@ def main():
     rows = [(app, configuration, *best[configuration]) for app, best in results for configuration in CONFIGURATIONS if best[configuration]]
     table_of(["application", "configuration", "time ms", "speed-up"] + [name for name, _, _ in PARTS],
              [times_row(app, configuration, seconds, stats, alone[app]) for app, configuration, seconds, stats in rows])
-    table_of(["application", "configuration", "page faults per processor", "us per fault", "us per barrier", "us per lock"],
+    table_of(["application", "configuration", "page faults per processor", "pages fetched, in all", "us per fault", "us per barrier", "us per lock"],
              [costs_row(app, configuration, stats) for app, configuration, _, stats in rows])
     table_of(["application", "configuration", "messages per node", "bytes each", "handled by waiters", "signals", "releases deferred"],
              [messages_row(app, configuration, stats, arguments.nodes) for app, configuration, _, stats in rows])

@@ -7,7 +7,7 @@ use finespun_job::switches::{Barrier, Cores, Locks, Receive, Server, Strings, Sw
 /// What the command line says of them; what it does not say is the preset's, or the default.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// Mutexes stay at their manager in one queue, or move to who locks them [default: queue]
+    /// Mutexes stay at their manager in one queue, or move to who locks them [default: queue; strings-*: migratory]
     #[arg(long, env = "FINESPUN_LOCKS", value_parser = one_of(Locks::NAMES, Locks::named))]
     pub locks: Option<Locks>,
     /// Arrivals at the barrier of all are collected in each node, or sent one by one [default: summing]
