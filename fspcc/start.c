@@ -3,9 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <finespun/program.h>
 
+/* finespun/pthread.h declares it too, and much that is not for here. */
+void fsp_pthread_start(void);
+
 /* By the start-up files and by globals.ld; without --share-globals the second is not there. */
 extern char __data_start[];
 extern char fsp_globals_end[] __attribute__((weak));
+
+/* By fspcc --pthread. */
+extern char fsp_program_threads[] __attribute__((weak));
 
 /* std::ios_base::Init::Init(): each source of a C++ program makes std::cout and its kin ready by a constructor, which the
  * processes that serve never run. */
@@ -28,5 +34,8 @@ void fsp_program_constructor(void)
 {
     if (ios_ready)
         ios_ready(ios_init);
-    fsp_program_start();
+    if (fsp_program_threads)
+        fsp_pthread_start();
+    else
+        fsp_program_start();
 }

@@ -12,6 +12,7 @@ mod fspcc;
 mod header;
 mod launch;
 mod misuse;
+mod pthread;
 mod stress;
 mod support;
 mod switches;

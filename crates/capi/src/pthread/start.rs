@@ -1,10 +1,9 @@
 //! The start and the end of a pthread program, which knows nothing of ours.
 //!
-//! The program's entry code calls the C library's `__libc_start_main`; wrapped, that call comes here. The runtime is started
-//! before the program's own constructors run: so they run once, in the process that goes on to main, and not in those
-//! that only serve, which never come back from the start.
+//! A constructor of what `fspcc` links in, or of the header, calls this ahead of the program's own constructors: so these run
+//! once, in the process that goes on to main, and not in those that only serve, which never come back from the start.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use finespun_runtime::{Model, program};
 
@@ -13,40 +12,14 @@ use crate::base::{self, RUNNERS, on_exit};
 use crate::error::refuse;
 use crate::interpose;
 
-type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
-type Hook = Option<extern "C" fn()>;
-
 unsafe extern "C" {
     static stdout: *mut libc::FILE;
-
-    fn __libc_start_main(
-        main: Main,
-        argc: c_int,
-        argv: *mut *mut c_char,
-        init: Hook,
-        fini: Hook,
-        at_end: Hook,
-        stack_end: *mut c_void,
-    ) -> c_int;
 }
 
-/// The C library's function of this name, after the start of the runtime.
-///
-/// # Safety
-/// Called by the program's entry code only.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __wrap___libc_start_main(
-    main: Main,
-    argc: c_int,
-    argv: *mut *mut c_char,
-    init: Hook,
-    fini: Hook,
-    at_end: Hook,
-    stack_end: *mut c_void,
-) -> c_int {
-    fsp_pthread_start();
-    // SAFETY: the entry code's own arguments.
-    unsafe { __libc_start_main(main, argc, argv, init, fini, at_end, stack_end) }
+/// Half a line that a thread has written comes out no later than the thread ends.
+pub fn flush_stdout() {
+    // SAFETY: the C library's stream.
+    unsafe { libc::fflush(stdout) };
 }
 
 /// `fsp_pthread_start`

@@ -81,8 +81,8 @@ pub fn allocate_together(size: u64) -> Result<Together> {
 /// [`Code::HeapExhausted`], [`Code::NotStarted`].
 pub fn block_of_all(size: u64) -> Result<usize> {
     let entered = enter()?;
-    // Collective allocations, whose numbers these are, are for SPMD programs.
-    let call = Call::Together { number: 1, size };
+    // Collective allocations, whose numbers these are, are for SPMD programs; the first is the globals (crate::globals).
+    let call = Call::Together { number: 2, size };
     let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
     Ok(base(entered.cluster) + offset as usize)
 }
