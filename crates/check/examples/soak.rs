@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use finespun_check::cashmere::broadcast;
+use finespun_check::cashmere::{broadcast, migration};
 use finespun_check::driver::{Form, Grain};
 use finespun_check::program::Shape;
 use finespun_check::random;
@@ -10,6 +10,7 @@ use finespun_check::subject::Subject;
 use finespun_check::worlds::WAYS;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
+use finespun_protocol::cashmere::migration::Migrating;
 
 fn main() {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<u64>().expect("numbers"));
@@ -24,12 +25,14 @@ fn main() {
         steps += WAYS.iter().map(|&(form, grain)| run::<Cashmere>(shape, form, grain, seed)).sum::<usize>();
         let of_broadcast = WAYS.iter().filter(|(form, _)| *form == broadcast::FORM);
         steps += of_broadcast.map(|&(form, grain)| run::<Broadcasting>(shape, form, grain, seed)).sum::<usize>();
+        let of_migration = WAYS.iter().filter(|(form, _)| migration::FORMS.contains(form));
+        steps += of_migration.map(|&(form, grain)| run::<Migrating>(shape, form, grain, seed)).sum::<usize>();
         seed += 1;
     }
     println!(
         "{} programs from seed {first}, {} runs, {steps} steps: every sentence held",
         seed - first,
-        (WAYS.len() as u64 + 2) * (seed - first)
+        (WAYS.len() as u64 + 2 + 4) * (seed - first)
     );
 }
 

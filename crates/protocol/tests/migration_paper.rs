@@ -50,10 +50,14 @@ impl Node {
 
     fn perform(&mut self, step: Step<Msg>) {
         for &action in step.actions.as_slice() {
-            match action {
-                Action::Send { to, msg, .. } if to == NodeSet::only(self.me) => self.recv(self.me, msg),
-                Action::Send { to, msg, contents } => self.sent.push((to, msg, contents)),
-                other => self.done.push(other),
+            let Action::Send { to, msg, contents } = action else {
+                self.done.push(action);
+                continue;
+            };
+            if to == NodeSet::only(self.me) {
+                self.recv(self.me, msg);
+            } else {
+                self.sent.push((to, msg, contents));
             }
         }
     }

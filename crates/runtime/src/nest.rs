@@ -12,7 +12,9 @@
 //! takes the lock of its node, if the nest has it not, and gives it back at its end, as in the checker. Under Cashmere the
 //! order is requester, manager or home, exclusive owner. There is no cycle: whoever holds the lock at
 //! an exclusive owner as a requester wants nothing more (its copy answers every event itself), the manager answers from
-//! its own entry, and the question to the manager is a nest of its own. Notices go from releaser to sharers, which might
+//! its own entry, and the question to the manager is a nest of its own. Where homes move, the home is whom the requester's hint
+//! names: hints lead from earlier homes to later ones, and what a former home passes on is a message.
+//! Notices go from releaser to sharers, which might
 //! be releasing the same unit in the other direction: they are executed after the nest, each as a nest of its own, and
 //! the release is not over before. Under Strings' protocols updates are put aside likewise, and what goes to a home.
 
