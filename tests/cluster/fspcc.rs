@@ -278,3 +278,35 @@ fn a_parmacs_program_with_private_globals_is_told_to_share_them() {
     done.assert_error("E042");
     assert!(done.stderr.contains("--parmacs"), "{done}");
 }
+
+#[test]
+fn exit_anywhere_ends_the_job_with_its_code_and_what_was_printed() {
+    let folder = TempDir::new().expect("a folder");
+    let text = r#"
+        #include <finespun/parmacs.h>
+        MAIN_ENV
+        LOCKDEC(lock) static int ids, who; BARDEC(never)
+        static void work(void) {
+            LOCK(lock) int me = ids++; UNLOCK(lock)
+            if (me == who) { printf("process gives up\n"); exit(7); }
+            BARRIER(never, 1000)
+        }
+        int main(int argc, char **argv) {
+            who = argc > 1 ? atoi(argv[1]) : -1;
+            if (who < 0) { printf("usage\n"); exit(5); }
+            MAIN_INITENV()
+            CREATE(work, 3)
+            MAIN_END
+        }"#;
+    let (source, program) = (folder.path().join("exits.c"), folder.path().join("exits"));
+    fs::write(&source, text).expect("writable");
+    succeed(Command::new(built("bin/fspcc")).arg("--parmacs").arg(&source).arg("-o").arg(&program));
+    for transport in ["shm", "tcp"] {
+        for (argument, code, said) in
+            [("", 5, "usage\n"), ("0", 7, "process gives up\n"), ("2", 7, "process gives up\n")]
+        {
+            let done = Job::new(&format!("--quiet -n 3 --transport {transport}"), &program, argument).run();
+            assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (Some(code), said, ""), "{done}");
+        }
+    }
+}

@@ -22,13 +22,13 @@ pub extern "C" fn fsp_init(_argc: *mut c_int, _argv: *mut c_void) -> c_int {
     if STARTED_EARLY.swap(false, Ordering::Relaxed) {
         return OK;
     }
-    start(Model::Main, 0..0)
+    start(Model::Main)
 }
 
 /// `fsp_init_spmd`
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_init_spmd(_argc: *mut c_int, _argv: *mut c_void) -> c_int {
-    start(Model::Spmd, 0..0)
+    start(Model::Spmd)
 }
 
 /// The runtime runs already when the program's main begins; its own fsp_init is still to come.
@@ -49,25 +49,32 @@ pub fn globals() -> Range<usize> {
     address..address + bytes
 }
 
-/// Starts ahead of main.
+/// Starts ahead of main, for a program that may know nothing of ours.
 pub fn start_early() -> c_int {
-    let status = start(Model::Main, globals());
+    // SAFETY: a function of this library, which is never unloaded. Also in the processes that serve: a thread there may call
+    // exit.
+    unsafe { on_exit(at_exit_of_program, std::ptr::null_mut()) };
+    let status = status(start_runtime(Model::Main, globals()));
     STARTED_EARLY.store(status == OK, Ordering::Relaxed);
     status
 }
 
-fn start(model: Model, globals: Range<usize>) -> c_int {
-    interpose::let_faults_in();
-    if interpose::are_ours() {
-        finespun_sys::signals::put_off_from_now_on();
-    }
-    let started = program::start(model, globals, RUNNERS);
+fn start(model: Model) -> c_int {
+    let started = start_runtime(model, 0..0);
     if started.is_ok() {
         // SAFETY: a function of this library, which is never unloaded; atexit only fails for want of memory, and then
         // only the program's own call ends the runtime.
         unsafe { on_exit(at_exit, std::ptr::null_mut()) };
     }
-    status(started.map(|_| ()))
+    status(started)
+}
+
+fn start_runtime(model: Model, globals: Range<usize>) -> program::Result<()> {
+    interpose::let_faults_in();
+    if interpose::are_ours() {
+        finespun_sys::signals::put_off_from_now_on();
+    }
+    program::start(model, globals, RUNNERS).map(|_| ())
 }
 
 /// Ends the runtime for a program that returns from main without having done it. A program that exits with an error
@@ -76,6 +83,16 @@ extern "C" fn at_exit(code: c_int, _: *mut c_void) {
     if code == 0 {
         program::end();
     }
+}
+
+/// The program ends: main has returned, or some thread on any node has called exit, with whatever code.
+pub extern "C" fn at_exit_of_program(code: c_int, _: *mut c_void) {
+    if code == 0 && program::is_main_process() {
+        return program::end();
+    }
+    // SAFETY: all streams; what they hold must be out before the job ends.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    program::exit_job(code);
 }
 
 /// How functions of the program are run.

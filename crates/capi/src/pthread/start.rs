@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use finespun_runtime::{Model, program};
 
 use super::{keys, threads};
-use crate::base::{self, RUNNERS, on_exit};
+use crate::base::{self, RUNNERS, at_exit_of_program, on_exit};
 use crate::error::refuse;
 use crate::interpose;
 
@@ -33,7 +33,7 @@ pub extern "C" fn fsp_pthread_start() {
         unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };
         // SAFETY: a function of this library, which is never unloaded. In the processes that serve, too: a thread there may
         // call exit.
-        unsafe { on_exit(at_exit, std::ptr::null_mut()) };
+        unsafe { on_exit(at_exit_of_program, std::ptr::null_mut()) };
         threads::become_main();
         if let Err(failure) =
             program::start(Model::Threads, base::globals(), RUNNERS).map(|_| ()).and_then(|()| keys::prepare())
@@ -41,14 +41,4 @@ pub extern "C" fn fsp_pthread_start() {
             refuse(failure);
         }
     });
-}
-
-/// The program ends: main has returned, or some thread has called exit.
-extern "C" fn at_exit(code: c_int, _: *mut c_void) {
-    if code == 0 && program::is_main_process() {
-        return program::end();
-    }
-    // SAFETY: all streams; what they hold must be out before the job ends.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
-    program::exit_job(code);
 }
