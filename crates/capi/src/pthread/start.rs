@@ -3,8 +3,6 @@
 //! A constructor of what `fspcc` links in, or of the header, calls this ahead of the program's own constructors: so these run
 //! once, in the process that goes on to main, and not in those that only serve, which never come back from the start.
 
-use std::ffi::{c_int, c_void};
-
 use finespun_runtime::{Model, program};
 
 use super::{keys, threads};
