@@ -9,6 +9,7 @@ use finespun_protocol::page::{Demand, NODE, Outcome};
 use finespun_types::{Access, Bucket, UnitId, ViewId};
 
 use crate::cluster::Cluster;
+use crate::join::Outbox;
 use crate::nest::Rights;
 use crate::sys::segment::View;
 use crate::{meter, misuse, nest, service, wait};
@@ -43,11 +44,12 @@ fn release_untimed(cluster: &Cluster) {
     let mut taken = node.take_dirty(list);
     let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, taken.as_mut_slice()) };
     let event = Demand::Flush { view: id, since };
+    let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
     let mut left = taken.len();
     while left > 0 {
         let last = wait::last_event(cluster);
         let before = left;
-        left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], event, rights);
+        left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], event, rights, &mut outbox);
         if left == before {
             wait::for_event(cluster, last);
         }
@@ -62,14 +64,25 @@ fn release_untimed(cluster: &Cluster) {
 }
 
 /// Presents the flush of each unit once; keeps those that must wait at the front and returns how many they are.
-fn flush_some(cluster: &Cluster, view: &View, units: &mut [u32], event: Demand, rights: Rights) -> usize {
+fn flush_some(
+    cluster: &Cluster,
+    view: &View,
+    units: &mut [u32],
+    event: Demand,
+    rights: Rights,
+    outbox: &mut Option<Outbox<'_>>,
+) -> usize {
     let mut kept = 0;
     for index in 0..units.len() {
         let unit = units[index];
         service::await_room(cluster);
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
-        let outcome = if begun { nest::present(cluster, UnitId(unit), event, rights) } else { Outcome::Wait };
+        let outcome = if begun {
+            nest::present_joining(cluster, UnitId(unit), event, rights, outbox.as_mut())
+        } else {
+            Outcome::Wait
+        };
         if outcome != Outcome::Begun {
             view.outstanding.fetch_sub(1, Ordering::SeqCst);
         }
@@ -77,6 +90,9 @@ fn flush_some(cluster: &Cluster, view: &View, units: &mut [u32], event: Demand, 
             units[kept] = unit;
             kept += 1;
         }
+    }
+    if let Some(outbox) = outbox {
+        outbox.send(cluster);
     }
     kept
 }

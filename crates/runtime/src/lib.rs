@@ -19,6 +19,7 @@ mod cluster;
 mod consistency;
 mod faults;
 mod globals;
+mod join;
 mod live;
 mod locks;
 mod memory;

@@ -32,6 +32,7 @@ use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId, ViewI
 
 use crate::aside::{Aside, Later};
 use crate::cluster::Cluster;
+use crate::join::{self, Joined, Outbox};
 use crate::live::Live;
 use crate::meter;
 use crate::sys::frames::{self, DiffBuffer, Page};
@@ -63,7 +64,7 @@ pub enum Rights {
 }
 
 /// One event's doings.
-struct Nest<'a, P: Live> {
+struct Nest<'a, 'm, P: Live> {
     cluster: &'a Cluster,
     unit: UnitId,
     rights: Rights,
@@ -72,6 +73,8 @@ struct Nest<'a, P: Live> {
     /// The locks taken, in order: requester, manager or home, owner.
     held: [Option<(NodeId, Locked<'a>)>; 3],
     later: Later<P::Msg>,
+    /// Collects messages, if the caller joins them.
+    outbox: Option<&'a mut Outbox<'m>>,
 }
 
 /// Evaluates an expression with the tables of a family.
@@ -104,12 +107,38 @@ macro_rules! with_tables {
 
 /// A view of this process presents an event about a unit.
 pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
-    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights))
+    present_joining(cluster, unit, demand, rights, None)
+}
+
+/// The same, with a collector for messages if the caller joins them.
+pub fn present_joining(
+    cluster: &Cluster,
+    unit: UnitId,
+    demand: Demand,
+    rights: Rights,
+    outbox: Option<&mut Outbox<'_>>,
+) -> Outcome {
+    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, outbox))
 }
 
 /// A message from another node arrived, given by its words.
 pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, words: (u8, u64), attached: Attached<'_>) {
-    with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached));
+    with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, None));
+}
+
+/// Joined messages arrived: what they bring about is joined likewise. False if they cannot be read.
+pub fn receive_joined(cluster: &Cluster, from: NodeId, message: &[u8]) -> bool {
+    let (mut outbox, mut rest) = (Outbox::of_handler(message), message);
+    while !rest.is_empty() {
+        let Some(Joined { unit, words, attached }) = join::next(&mut rest) else { return false };
+        if unit.0 as usize >= cluster.shape.pages {
+            return false;
+        }
+        let outbox = Some(&mut outbox);
+        with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, outbox));
+    }
+    outbox.send(cluster);
+    true
 }
 
 /// What this process's view may do with a unit, by the books.
@@ -142,9 +171,16 @@ fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
     })
 }
 
-impl<'a, P: Live> Nest<'a, P> {
-    fn present(cluster: &'a Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
+impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
+    fn present(
+        cluster: &'a Cluster,
+        unit: UnitId,
+        demand: Demand,
+        rights: Rights,
+        outbox: Option<&'a mut Outbox<'m>>,
+    ) -> Outcome {
         let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.outbox = outbox;
         nest.rights = rights;
         nest.before = P::access(nest.at(cluster.me).state::<P>(), cluster.my_view());
         let outcome = nest.run_unit(cluster.me, demand.of(), Attached::Nothing);
@@ -152,16 +188,24 @@ impl<'a, P: Live> Nest<'a, P> {
         outcome
     }
 
-    fn receive(cluster: &'a Cluster, from: NodeId, unit: UnitId, (number, word): (u8, u64), attached: Attached<'_>) {
+    fn receive(
+        cluster: &'a Cluster,
+        from: NodeId,
+        unit: UnitId,
+        (number, word): (u8, u64),
+        attached: Attached<'_>,
+        outbox: Option<&'a mut Outbox<'m>>,
+    ) {
         let Some(msg) = P::msg(number, word) else { misuse::malformed_message(cluster, from) };
         let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.outbox = outbox;
         nest.deliver(from, cluster.me, msg, attached);
         nest.finish();
     }
 
     fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
         let held = [Some((at, cluster.at(at).lock(unit))), None, None];
-        Self { cluster, unit, rights: Rights::Shrink, before: Access::None, held, later: Later::new() }
+        Self { cluster, unit, rights: Rights::Shrink, before: Access::None, held, later: Later::new(), outbox: None }
     }
 
     /// The unit at a node, locked.
@@ -422,8 +466,18 @@ impl<'a, P: Live> Nest<'a, P> {
             self.deliver(from, to, msg, attached);
             return;
         }
+        let way = cluster.variant.way(msg);
+        if let (Way::Message, Some(outbox)) = (way, &mut self.outbox)
+            && outbox.put(cluster, to, self.unit, P::words(msg), attached)
+        {
+            // Messages and bytes are counted when they leave.
+            if let Some(own) = P::counter(msg) {
+                meter::count(cluster, own, 1);
+            }
+            return;
+        }
         count_message(cluster, P::counter(msg), attached);
-        match cluster.variant.way(msg) {
+        match way {
             Way::Message => wire::send_protocol(cluster, to, self.unit, P::words(msg), attached),
             Way::Direct if msg.is_between_equals() => self.later.put(from, to, msg, attached),
             Way::Direct => self.deliver_nested(from, to, msg, attached),

@@ -155,6 +155,8 @@ fn handle(cluster: &Cluster, from: NodeId, message: &[u8]) {
             }
             nest::receive(cluster, from, unit, msg, attached);
         }
+        Packet::Joined(message) if nest::receive_joined(cluster, from, message) => {}
+        Packet::Joined(_) => misuse::malformed_message(cluster, from),
         Packet::Request(request) => serve_request(cluster, request),
         Packet::Reply { who, reply, text } => objects::answer_here(cluster, who, reply, text),
     }

@@ -18,6 +18,9 @@ use crate::sys::frames::Page;
 /// Bytes before a message's contents.
 pub const HEADER_BYTES: usize = 32;
 
+/// The most pieces that joined messages are put together from.
+pub const JOINED_PIECES_MAX: usize = 64;
+
 /// The fixed words of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
@@ -118,6 +121,8 @@ pub enum Packet<'a> {
         /// What came with it.
         attached: Attached<'a>,
     },
+    /// Several messages of the coherence protocol: see [`crate::join`].
+    Joined(&'a [u8]),
     /// A request of an engine.
     Request(Request),
     /// An answer to a processor of this node.
@@ -140,6 +145,7 @@ const HEAP: u8 = 6;
 const REPLY: u8 = 7;
 const BUILD: u8 = 8;
 const MIGRATORY: u8 = 9;
+const JOINED: u8 = 32;
 const WITH_PAGE: u16 = 1;
 const WITH_DIFF: u16 = 2;
 
@@ -186,6 +192,15 @@ pub fn send_protocol(cluster: &Cluster, to: NodeId, unit: UnitId, (detail, a): (
     send(cluster, cluster.mesh(), to, words, contents);
 }
 
+/// Sends several messages of the protocol in one: see [`crate::join`].
+pub fn send_joined(cluster: &Cluster, to: NodeId, pieces: &[&[u8]]) {
+    let words = Words { kind: JOINED, ..Words::default() }.bytes();
+    let mut all = [&[][..]; 1 + JOINED_PIECES_MAX];
+    all[0] = &words;
+    all[1..=pieces.len()].copy_from_slice(pieces);
+    send_parts(cluster, cluster.mesh(), to, &all[..=pieces.len()]);
+}
+
 /// Sends a request.
 pub fn send_request(cluster: &Cluster, mesh: &Mesh, to: NodeId, request: Request) {
     send(cluster, mesh, to, request_words(request), &[]);
@@ -206,7 +221,11 @@ pub fn send_reply(cluster: &Cluster, mesh: &Mesh, to: NodeId, who: ProcessorId, 
 }
 
 fn send(cluster: &Cluster, mesh: &Mesh, to: NodeId, words: Words, contents: &[u8]) {
-    match mesh.send(to, &[&words.bytes(), contents]) {
+    send_parts(cluster, mesh, to, &[&words.bytes(), contents]);
+}
+
+fn send_parts(cluster: &Cluster, mesh: &Mesh, to: NodeId, parts: &[&[u8]]) {
+    match mesh.send(to, parts) {
         // A lost peer ends the job; the launcher says so. Until it does there is nothing to be done here.
         Ok(()) | Err(SendError::Closed) => {}
         Err(SendError::Full) => misuse::queue_full(cluster, to),
@@ -354,6 +373,7 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
             };
             Packet::Protocol { unit: UnitId(words.target), msg: (words.detail, words.a), attached }
         }
+        JOINED => Packet::Joined(contents),
         OBJECT => Packet::Request(Request::Object { who, event: object_event(words)? }),
         MIGRATORY => Packet::Request(Request::Migratory { mutex: words.a, message: migratory_message(words)? }),
         THREAD => Packet::Request(Request::Thread { who, event: thread_event(words)? }),
@@ -381,7 +401,9 @@ mod tests {
         let bytes = request_words(request).bytes();
         match parse(&bytes) {
             Some(Packet::Request(back)) => assert_eq!(back, request),
-            Some(Packet::Protocol { .. } | Packet::Reply { .. }) | None => panic!("{request:?} came back as another"),
+            Some(Packet::Protocol { .. } | Packet::Joined(_) | Packet::Reply { .. }) | None => {
+                panic!("{request:?} came back as another")
+            }
         }
     }
 
