@@ -17,9 +17,11 @@ import os
 import subprocess
 import sys
 
+# Beside the applications at the other table's sizes: lu where columns of different nodes share pages.
+MORE = {"lu 500": ("lu", ["--size", "500", "--block", "20"])}
 HERE = os.path.dirname(os.path.abspath(__file__))
-COLUMNS = ["messages", "kB", "page transfers", "diffs", "twins", "write notices", "migrations (attempts)",
-           "broadcast (used)", "faults", "time ms"]
+COLUMNS = ["messages", "kB", "page transfers", "diffs", "twins", "notices", "updates", "revocations",
+           "migrations (attempts)", "broadcast (used)", "faults", "time ms"]
 
 
 def applications_table():
@@ -68,6 +70,7 @@ def configurations(only):
 def counts(stats):
     of = lambda name: stats.get(name, 0)
     return [of("messages"), of("bytes") // 1000, of("page_transfers"), of("diffs"), of("twins"), of("write_notices"),
+            of("updates"), of("revocations"),
             f"{of('migrations')} ({of('migration_attempts')})" if of("migration_attempts") else "-",
             f"{of('broadcasts')} ({of('broadcast_hits')})" if of("broadcasts") else "-",
             of("read_faults") + of("write_faults")]
@@ -113,19 +116,20 @@ def main():
     failed, times = 0, {}
     print(f"| application | -n -p | transport | protocol | {' | '.join(COLUMNS)} |")
     print("|" + "---|" * (4 + len(COLUMNS)))
-    for app, flags in (table.QUICK if arguments.quick else table.SIZES).items():
+    sizes = {app: (app, flags) for app, flags in (table.QUICK if arguments.quick else table.SIZES).items()}
+    for label, (app, flags) in {**sizes, **({} if arguments.quick else MORE)}.items():
         if apps and app not in apps:
             continue
         measured = measure_in_turns(table, app, flags, rows, arguments.repeat)
         for row, found in measured.items():
             nodes, views, transport, name = row
-            head = f"| {app} | {nodes} {views} | {transport} | {name} |"
+            head = f"| {label} | {nodes} {views} | {transport} | {name} |"
             if found is None:
                 failed += 1
                 print(head + " **not verified** |")
                 continue
             seconds, stats = found
-            times[app, nodes, views, transport, name] = seconds
+            times[label, nodes, views, transport, name] = seconds
             print(head + "".join(f" {count} |" for count in counts(stats)) + f" {1000 * seconds:.1f} |", flush=True)
     print_means(times)
     return 1 if failed else 0
