@@ -234,7 +234,6 @@ pub const PINNED: &[(&str, [usize; 4])] = &[
     ("flushes are on their way while the home moves", [27_117, 49_992, 17_440, 40_148]),
     ("a flush and a fetch of one node while the home moves away and back", [7_505, 20_052, 5_211, 17_203]),
     ("a lock moves a word between two nodes", [196, 313, 172, 311]),
-    ("any of four critical sections, three nodes, one unit", [474_695, 904_517, 398_317, 828_672]),
     ("two locks move the two words of a unit, three nodes, first touch", [216_769, 422_080, 181_083, 386_173]),
     ("false sharing and locks, two processors a node, two units", [32_135, 98_623, 28_720, 100_789]),
     ("false sharing, two processors a node fault and release at once", [28_766, 66_467, 29_409, 71_612]),
