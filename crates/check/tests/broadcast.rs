@@ -2,35 +2,12 @@
 
 use finespun_check::cashmere::broadcast::{PINNED, SEEDED};
 use finespun_check::driver::{Form, Grain};
-use finespun_check::explore::explore;
 use finespun_check::litmus::LITMUS;
 use finespun_check::program::Shape;
-use finespun_check::{Options, check_broadcast, random, worlds};
+use finespun_check::{Options, check_broadcast, random};
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 
 const GRAINS: [Grain; 2] = [Grain::Event, Grain::Action];
-
-#[test]
-fn every_interleaving_keeps_every_sentence() {
-    let mut wrong = Vec::new();
-    for (name, pinned) in PINNED {
-        let world = worlds::named(name).unwrap();
-        for (grain, pinned) in GRAINS.into_iter().zip(pinned) {
-            let report = explore(&world.rules::<Broadcasting>(Form::Ms, grain).unwrap(), 2_000_000);
-            assert!(report.violation.is_none(), "{name}, by {grain:?}: {}", report.violation.unwrap());
-            if report.states != *pinned {
-                wrong.push(format!("{name}, by {grain:?}: {} states, not {pinned}", report.states));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn every_seeded_bug_breaks_its_sentence() {
-    let missed: Vec<String> = SEEDED.iter().filter_map(|seeded| seeded.find().err()).collect();
-    assert!(missed.is_empty(), "{}", missed.join("\n"));
-}
 
 #[test]
 fn every_litmus_test_has_the_outcomes_it_lists_and_no_other() {
@@ -53,11 +30,13 @@ fn larger_worlds_at_random_keep_every_sentence_and_end() {
     }
 }
 
+/// The summary ends at the first world with another number of states, at the first violation, and at a bug that is not caught.
 #[test]
-fn the_summary_covers_every_world_litmus_test_and_bug() {
+fn every_interleaving_keeps_every_sentence_and_every_seeded_bug_breaks_its_own() {
     let mut lines = Vec::new();
     let options = Options { random_runs: 3, ..Options::default() };
-    let summary = check_broadcast(options, &mut |line| lines.push(line.to_owned())).unwrap();
+    let checked = check_broadcast(options, &mut |line| lines.push(line.to_owned()));
+    let summary = checked.unwrap_or_else(|violation| panic!("{violation}"));
     assert_eq!((summary.worlds, summary.litmus, summary.bugs), (2 * PINNED.len(), LITMUS.len(), SEEDED.len()));
     assert_eq!(summary.states, PINNED.iter().flat_map(|(_, states)| states).sum());
     assert!(lines.last().unwrap().starts_with("covered: "));
