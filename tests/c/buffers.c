@@ -3,6 +3,7 @@
  * run: -n 2
  * run: -n 2 -p 2
  * run: -n 2 -t 2
+ * run: -n 2 -t 2 --protocol strings-sc
  * run: -n 2 --transport tcp
  * run: -n 2 -p 2 --transport tcp
  * run: -n 2 --faults mprotect

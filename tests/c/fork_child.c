@@ -2,6 +2,9 @@
  * library do not, and the parent does not notice.
  *
  * run: -n 2
+ * run: -n 2 --protocol strings-sc
+ * run: -n 2 --protocol strings-sc --transport tcp
+ * run: -n 2 -p 2 --protocol strings-rc
  * run: -n 2 --transport tcp
  * run: -n 2 --faults mprotect
  *

@@ -2,6 +2,9 @@
  * by one thread lose no store of another.
  *
  * run: -n 2
+ * run: -n 2 --protocol strings-sc
+ * run: -n 2 --protocol strings-sc --transport tcp
+ * run: -n 2 -p 2 --protocol strings-rc
  * run: -n 2 -p 2
  * run: -n 2 -t 2
  * run: -n 2 --transport tcp

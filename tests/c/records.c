@@ -1,6 +1,9 @@
 /* Calls with a path or a small object in shared memory, which another node wrote last or looks at afterwards.
  *
  * run: -n 2
+ * run: -n 2 --protocol strings-sc
+ * run: -n 2 --protocol strings-sc --transport tcp
+ * run: -n 2 -p 2 --protocol strings-rc
  * run: -n 2 -p 2 --transport tcp
  * run: -n 2 --faults mprotect
  *

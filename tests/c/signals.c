@@ -3,6 +3,9 @@
  * or after the start, or end the process.
  *
  * run: -n 2
+ * run: -n 2 --protocol strings-sc
+ * run: -n 2 --protocol strings-sc --transport tcp
+ * run: -n 2 -p 2 --protocol strings-rc
  * run: -n 2 -p 2 --transport tcp
  * run: -n 2 --faults mprotect
  * run: -n 2 --faults mprotect --transport tcp
