@@ -35,7 +35,8 @@ build/.prepared-%: scripts/prepare.sh
 	@mkdir -p $(@D) && touch $@
 
 # Cargo knows best what is out of date. Copies are made only of what is new, so that nothing else is built again.
-binaries: build/.prepared-build build/include build/lib/pkgconfig/finespun.pc
+binaries: build/.prepared-build build/include build/lib/pkgconfig/finespun.pc build/lib/pkgconfig/finespun-tmk.pc \
+		build/lib/libfinespun_tmk.a
 	$(CARGO) build --release -p finespun-cli -p finespun-capi
 	@scripts/copy-new target/release/finespun build/bin/finespun
 	@scripts/copy-new target/release/libfinespun.so build/lib/libfinespun.so
@@ -46,9 +47,16 @@ build/bin/finespun build/lib/libfinespun.so build/lib/libfinespun.a: binaries ;
 build/include:
 	@mkdir -p build && ln -sfn ../include $@
 
-build/lib/pkgconfig/finespun.pc: scripts/finespun.pc.in Cargo.toml Makefile
+build/lib/pkgconfig/%.pc: scripts/%.pc.in Cargo.toml Makefile
 	@mkdir -p $(@D)
 	@sed 's|@PREFIX@|$(CURDIR)/build|; s|@VERSION@|$(VERSION)|' $< >$@
+
+# TreadMarks' calls, C on the public headers; a program links it before libfinespun.
+build/lib/libfinespun_tmk.a: compat/tmk.c $(wildcard include/finespun/*.h)
+	@mkdir -p $(@D) build/objects
+	$(CC) -O2 -g -std=c11 -fPIC -Wall -Wextra -Werror -Iinclude -c -o build/objects/tmk.o $<
+	@rm -f $@
+	ar rcs $@ build/objects/tmk.o
 
 # ---- use ----------------------------------------------------------------------------------------------------------
 
@@ -57,10 +65,10 @@ demo: build
 	build/bin/finespun run -n 4 -p 1 build/apps/sor --size 2048 --iters 100 --verify
 
 install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/finespun
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/finespun/compat
 	install -m 755 build/bin/finespun $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 build/lib/libfinespun.so $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 build/lib/libfinespun.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 build/lib/libfinespun.a build/lib/libfinespun_tmk.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 include/finespun/*.h $(DESTDIR)$(PREFIX)/include/finespun/
 	install -d $(DESTDIR)$(PREFIX)/libexec/finespun/native $(DESTDIR)$(PREFIX)/libexec/finespun/apps
 	install -m 755 $(LIBEXEC)/micro $(LIBEXEC)/floors $(DESTDIR)$(PREFIX)/libexec/finespun/
@@ -71,8 +79,11 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/lib/finespun $(DESTDIR)$(PREFIX)/share/finespun
 	install -m 644 $(FSPCC_PARTS) $(DESTDIR)$(PREFIX)/lib/finespun/
 	install -m 644 fspcc/c.m4.finespun $(DESTDIR)$(PREFIX)/share/finespun/
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' scripts/finespun.pc.in \
-		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/finespun.pc
+	install -m 644 include/finespun/compat/*.h $(DESTDIR)$(PREFIX)/include/finespun/compat/
+	for name in finespun finespun-tmk; do \
+		sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' scripts/$$name.pc.in \
+			>$(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc || exit 1; \
+	done
 
 clean:
 	rm -rf build
@@ -115,6 +126,7 @@ test-cluster: build build/.prepared-test
 	@scripts/copy-new target/checked/finespun build/checked/bin/finespun
 	@scripts/copy-new target/checked/libfinespun.so build/checked/lib/libfinespun.so
 	$(CARGO) test $(CHECKED) -p finespun-cluster-tests -- --test-threads=2
+	@cat build/tests/*.skipped 2>/dev/null || true # and why
 
 tidy:
 	scripts/tidy

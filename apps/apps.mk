@@ -6,6 +6,8 @@ APP_CFLAGS ?= -O3 -march=x86-64-v2 -std=c11 -Wall -Wextra -Werror
 APP_LDFLAGS = -Lbuild/lib -lfinespun -Wl,-rpath,'$$ORIGIN/../lib' -lm -lpthread
 
 APPS = sor lu clu matmul gauss tsp stress
+# Written with TreadMarks' calls, not ours.
+TMK_APPS = jacobi knapsack
 C_EXAMPLES = hello spmd
 
 APP_HEADERS = $(wildcard include/finespun/*.h apps/common/*.h)
@@ -21,12 +23,17 @@ build/apps/tsp: apps/tsp/tsp.c
 build/apps/stress: $(wildcard apps/stress/*.c) apps/stress/stress.h
 
 .PHONY: apps examples
-apps: $(APPS:%=build/apps/%)
+apps: $(APPS:%=build/apps/%) $(TMK_APPS:%=build/apps/tmk-%)
 examples: $(C_EXAMPLES:%=build/examples/%)
 
 $(APPS:%=build/apps/%): $(APP_COMMON) $(APP_HEADERS) | $(APP_LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) $(APP_CFLAGS) -Iinclude -o $@ $(filter %.c,$^) $(APP_LDFLAGS)
+
+$(TMK_APPS:%=build/apps/tmk-%): build/apps/tmk-%: apps/tmk/%.c apps/tmk/program.h include/finespun/tmk.h \
+		build/lib/libfinespun_tmk.a | $(APP_LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) $(APP_CFLAGS) -D_DEFAULT_SOURCE -Iinclude -Iinclude/finespun/compat -o $@ $< -Lbuild/lib -lfinespun_tmk $(APP_LDFLAGS)
 
 $(C_EXAMPLES:%=build/examples/%): build/examples/%: examples/%.c $(APP_HEADERS) | $(APP_LIBRARY)
 	@mkdir -p $(@D)

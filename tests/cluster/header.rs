@@ -11,7 +11,8 @@ use crate::support::{Job, built, root, succeed};
 
 fn headers() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("include/finespun")).expect("readable").flatten();
-    let headers = entries.map(|entry| entry.path()).collect::<Vec<_>>();
+    let headers = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "h"));
+    let headers = headers.collect::<Vec<_>>();
     assert!(headers.len() >= 5, "{headers:?}");
     headers
 }
