@@ -21,7 +21,7 @@ use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
 use crate::{barrier, buffers, consistency, faults, globals, meter, nest, objects, revoke, threads};
 
-/// What runs where [`start`] is called.
+/// What runs where `start` is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// The program goes on in processor 0 only; the other processes serve.
@@ -29,7 +29,7 @@ pub enum Model {
     /// The program goes on in every process.
     Spmd,
     /// As `Main`, and the program makes as many threads as it likes, each of them in a thread of its own: see
-    /// [`crate::places`].
+    /// `places`.
     Threads,
 }
 

@@ -3,7 +3,7 @@
 //! One handler serves SIGBUS (userfaultfd) and SIGSEGV (mprotect; and touching the space where it is not mapped,
 //! for instance in a child of fork). It runs on the thread that faulted, on its alternate stack if it has one, with
 //! every signal blocked, and keeps `errno`. A fault outside the space, one that the handler declines, and a signal
-//! that somebody sent go to the action that was there before, as the kernel would have done it ([`chain`]).
+//! that somebody sent go to the action that was there before, as the kernel would have done it (`chain`).
 //!
 //! **The handler may call**: everything in [`crate::view`], [`crate::futex`], [`crate::lock`], [`crate::clock`];
 //! system calls that POSIX calls async-signal-safe (write, read, send, recv, clock_gettime, _exit ...); atomics and
