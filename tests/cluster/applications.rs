@@ -18,6 +18,8 @@ const COUNTS: &[&str] = &[
     "diff_bytes",
     "incoming_diffs",
     "write_notices",
+    "diffs_fetched",
+    "collections",
     "updates",
     "messages_joined",
     "revocations",

@@ -74,6 +74,20 @@ fn where_every_process_is_a_node_the_summary_says_so() {
     assert!(done.stderr.contains("4 nodes x 1 processor"), "{done}");
 }
 
+/// With so little room that nearly every barrier of all collects, and with threads that share a node.
+#[test]
+fn no_value_is_wrong_while_old_intervals_and_diffs_are_collected() {
+    for (seed, transport) in (740..).zip(["shm", "tcp", "shm", "tcp"]) {
+        let shape = if seed % 4 < 2 { "-n 4" } else { "-n 2 -t 2" };
+        let flags = format!("{shape} --protocol tmk --transport {transport} --quiet");
+        let args = format!("--size tiny --iters 6 --seed {seed}");
+        let done = Job::new(&flags, &app("stress"), &args).env("FINESPUN_TMK_COLLECT", "4000").stats().limit(120).run();
+        assert!(done.stdout.lines().any(|line| line == "stress: verified"), "{done}");
+        let collections = done.stats.as_ref().and_then(|stats| stats["collections"].as_u64());
+        assert!(collections.is_some_and(|count| count > 0), "{done}");
+    }
+}
+
 #[test]
 fn every_kind_of_sharing_is_right_by_itself() {
     for (number, kind) in ["locks", "words", "flags", "queue", "rotate", "heap", "ranges"].iter().enumerate() {

@@ -16,7 +16,7 @@ const OF_A_JOB: &[&str] = &[
 ];
 
 /// Read by the runtime in the program's processes, without a flag of ours: where the shared space lies.
-const OF_THE_RUNTIME: &[&str] = &["FINESPUN_BASE"];
+const OF_THE_RUNTIME: &[&str] = &["FINESPUN_BASE", "FINESPUN_TMK_COLLECT"];
 
 /// One line on stderr for each unknown name.
 pub fn warn_of_unknown_names() {

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::thread;
 
 use finespun_errors::{Code, Place, Report};
-use finespun_job::switches::{Strings, Switches};
+use finespun_job::switches::{Locks, Strings, Switches};
 use finespun_job::{Faults, Job, Transport, protocols};
 use finespun_launch::{Outcome, Plan, program};
+use finespun_protocol::Family;
 use finespun_report::{Counts, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::Told;
 use finespun_sys::machine;
@@ -68,11 +69,25 @@ fn job(options: &Run) -> Result<Job, Report> {
     let which = format!("{} over {}", protocol.name, transport_name(options.transport));
     options.chosen.check(sends_messages, &which).map_err(usage)?;
     let (nodes, views, threads) = match (protocol.one_level, options.chosen.strings) {
-        (true, _) => one_level(options, protocol.name)?,
-        (false, Some(strings)) if strings.is_one_level() => one_level(options, "--strings S")?,
+        // Not "one processor, one node" as Cashmere's: the view is what counts.
+        (true, _) if protocol.family == Family::Tmk => (one_level(options, protocol.name)?.0, 1, threads),
+        (true, _) => {
+            refuse_threads(options, protocol.name)?;
+            one_level(options, protocol.name)?
+        }
+        (false, Some(strings)) if strings.is_one_level() => {
+            refuse_threads(options, "--strings S")?;
+            one_level(options, "--strings S")?
+        }
         (false, Some(strings)) => threads_for_processes(options, strings)?,
         (false, None) => (nodes, views, threads),
     };
+    let switches = options.chosen.over(Switches::of(protocol.family));
+    if protocol.family == Family::Tmk && switches.locks == Locks::Migratory {
+        let what =
+            "tmk sends write notices with the grants of mutexes that stay at their managers: expected --locks queue";
+        return Err(usage(what.to_owned()));
+    }
     Ok(Job {
         nodes,
         views,
@@ -83,16 +98,13 @@ fn job(options: &Run) -> Result<Job, Report> {
         memory: Vec::new(),
         protocol: protocol.name.into(),
         layout: finespun_runtime::segment::layout(),
-        switches: options.chosen.over(Switches::of(protocol.family)),
+        switches,
     })
 }
 
 /// Nodes and processes per node where every processor is a node [Cashmere05 §3.3].
 fn one_level(options: &Run, name: &str) -> Result<(u32, u32, u32), Report> {
     let nodes = options.nodes * options.processes;
-    if options.threads > 1 {
-        return Err(usage(format!("{name} makes a node of every processor, and threads share one: expected -t 1")));
-    }
     if nodes > NODES_MAX as u32 {
         return Err(usage(format!(
             "{name} makes {nodes} nodes of -n {} -p {}; at most {NODES_MAX}",
@@ -100,6 +112,13 @@ fn one_level(options: &Run, name: &str) -> Result<(u32, u32, u32), Report> {
         )));
     }
     Ok((nodes, 1, 1))
+}
+
+fn refuse_threads(options: &Run, name: &str) -> Result<(), Report> {
+    if options.threads > 1 {
+        return Err(usage(format!("{name} makes a node of every processor, and threads share one: expected -t 1")));
+    }
+    Ok(())
 }
 
 /// Nodes, processes and threads where the processors of a node are threads of one process [Strings §2.1].

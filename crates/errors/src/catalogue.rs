@@ -205,6 +205,17 @@ catalogue! {
         exit: 52,
         more: "Only objects in use count: a held mutex, a barrier with somebody in it, a flag above 0. Each node has room for about four million of them.",
     }
+    /// Lazy release consistency has no room for more intervals or diffs.
+    LazyFull = 53 {
+        why: "tmk forgets old changes only at a barrier of all processors, and there was none for too long",
+        fix: "call fsp_barrier_all now and then, or run under another protocol",
+        exit: 53,
+        more: "Under --protocol tmk a node keeps what it has written since the last collection, for others to ask for: a diff \
+               for each page and interval that somebody asked about, and a line for each interval. It asks for a collection \
+               when that takes 64 MiB, or half of the room for intervals (half a million of them a node), and the collection takes place \
+               at the next fsp_barrier_all. A program that synchronizes for long with locks and flags alone never gets there. \
+               The other protocols keep nothing of the kind.",
+    }
     /// Nodes that run different builds.
     Builds = 60 {
         why: "all processes of a job must run the same build of the program and of Finespun, since code and data are shared",

@@ -99,6 +99,13 @@ pub const PROTOCOLS: &[Named] = &[
         tcp: Some(Variant::NONE),
         one_level: false,
     },
+    Named {
+        line: "TreadMarks' lazy release consistency: diffs fetched from their writers; one level, as csm-1l-dms",
+        family: Family::Tmk,
+        tcp: Some(Variant::NONE),
+        one_level: true,
+        ..cashmere("tmk", Variant::DMS)
+    },
 ];
 
 /// A protocol of Cashmere's family over `shm`.

@@ -115,7 +115,7 @@ impl Switches {
     #[must_use]
     pub const fn of(family: Family) -> Self {
         match family {
-            Family::Cashmere | Family::Broadcasting | Family::Migrating => Self::DEFAULT,
+            Family::Cashmere | Family::Broadcasting | Family::Migrating | Family::Tmk => Self::DEFAULT,
             Family::StringsRc | Family::StringsSc => Self { locks: Locks::Migratory, ..Self::DEFAULT },
         }
     }

@@ -25,4 +25,6 @@ pub enum Family {
     StringsRc,
     /// [`strings::invalidate`].
     StringsSc,
+    /// [`tmk`].
+    Tmk,
 }

@@ -21,10 +21,10 @@ use finespun_types::{NodeId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
-use crate::{objects, wait};
+use crate::{objects, tmk, wait};
 
 /// The address that stands for the barrier of all: in no heap.
-const ALL: u64 = 8;
+pub const ALL: u64 = 8;
 /// The same for the barrier of processes at a collective allocation.
 const TOGETHER: u64 = 16;
 
@@ -32,7 +32,8 @@ const TOGETHER: u64 = 16;
 pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
     if cluster.job.switches.barrier == Barrier::Flat {
         let count = cluster.shape.processors() as u32;
-        return arrive_at_all(cluster, slot, count, weight, others_ended);
+        arrive_at_all(cluster, slot, count, weight, others_ended)?;
+        return tmk::collect::after_barrier(cluster, slot, weight);
     }
     let node = cluster.mine().node();
     let round = node.barrier_round.load(Ordering::Acquire);
@@ -48,6 +49,7 @@ pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure
     node.barrier_arrived.store(0, Ordering::SeqCst);
     let count = cluster.shape.processors() as u32;
     arrive_at_all(cluster, slot, count, each, others_ended)?;
+    tmk::collect::after_barrier(cluster, slot, each)?;
     node.barrier_round.fetch_add(1, Ordering::SeqCst);
     wait::wake(cluster, &node.barrier_round, &node.barrier_sleepers);
     Ok(())

@@ -12,13 +12,16 @@ use crate::cluster::Cluster;
 use crate::join::Outbox;
 use crate::nest::Rights;
 use crate::sys::segment::View;
-use crate::{meter, misuse, nest, service, wait};
+use crate::{meter, misuse, nest, service, tmk, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
 
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
 pub fn release(cluster: &Cluster) {
+    if tmk::runs(cluster) {
+        return meter::timed(cluster, Bucket::Flush, || tmk::steps::release(cluster));
+    }
     // Under broadcast every release counts, for it ends an interval.
     if cluster.shape.family != Family::Broadcasting && cluster.mine().view(released_list(cluster)).has_nothing_dirty() {
         return;
@@ -130,6 +133,9 @@ fn protect(cluster: &Cluster, mapping: &finespun_sys::view::View, run: Range<u32
 
 /// Acquire: obeys every write notice that has come.
 pub fn acquire(cluster: &Cluster) {
+    if tmk::runs(cluster) {
+        return tmk::steps::acquire(cluster);
+    }
     if nest::revokes(cluster) {
         return; // the list is the communication thread's
     }

@@ -12,7 +12,7 @@ use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::{self, Rights};
-use crate::{meter, wait};
+use crate::{meter, tmk, wait};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -51,6 +51,9 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
 }
 
 fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
+    if tmk::runs(cluster) {
+        return tmk::fault(cluster, unit, writes);
+    }
     let view = cluster.my_view();
     let since = cluster.mine().tick();
     let event = if writes { Demand::WriteFault { view, since } } else { Demand::ReadFault { view, since } };

@@ -36,6 +36,7 @@ pub mod service;
 mod start;
 mod sys;
 mod threads;
+mod tmk;
 mod wait;
 mod wire;
 

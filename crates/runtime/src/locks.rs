@@ -115,7 +115,7 @@ fn send(cluster: &Cluster, from: NodeId, to: NodeId, mutex: u64, message: Messag
 pub fn heirs(cluster: &Cluster) -> Range<u32> {
     let shape = &cluster.shape;
     let (first, count) = match cluster.job.family() {
-        Family::Cashmere | Family::Broadcasting | Family::Migrating => {
+        Family::Cashmere | Family::Broadcasting | Family::Migrating | Family::Tmk => {
             (usize::from(cluster.my_view().0) * shape.threads, shape.threads)
         }
         Family::StringsRc | Family::StringsSc => (0, shape.processors_per_node()),

@@ -9,12 +9,16 @@ use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::objects;
+use crate::tmk::news;
 use crate::wire::Request;
 
 /// Bytes of a page.
 const PAGE: u64 = UNIT_BYTES as u64;
 /// The node with the heap's tables.
 const KEEPER: NodeId = NodeId(0);
+
+/// The number of [`Call::Free`] on the wire.
+const FREE: u8 = 2;
 
 /// A call of the heap. Offsets are bytes from the start of the shared space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +55,24 @@ pub enum Call {
 
 /// Runs a call: an allocation's offset and usable bytes, or zeros.
 pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Failure> {
-    if cluster.runs_tables_of(KEEPER) {
-        return run(cluster, call);
-    }
     let (number, arguments) = words(call);
+    if cluster.runs_tables_of(KEEPER) {
+        if releases(number) {
+            news::released(cluster, KEEPER, news::HEAP);
+        }
+        let result = run(cluster, call);
+        if !releases(number) {
+            news::granted(cluster, KEEPER, news::HEAP, cluster.me);
+        }
+        return result;
+    }
     let request = Request::Heap { who: cluster.processor_at(slot), call: number, arguments };
     objects::ask(cluster, cluster.slot(slot), KEEPER, request)
+}
+
+/// Does the call pass on what its caller knows? The number is as on the wire.
+pub const fn releases(call: u8) -> bool {
+    call == FREE
 }
 
 /// A call that came by a message.
@@ -66,7 +82,7 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, number: u8, arguments: [u64; 3
         Some(call) => run(cluster, call),
         None => Err(Failure::new(Code::Bug, format!("call {number} of the heap does not exist"))),
     };
-    objects::answer(cluster, who, result);
+    objects::answer_about(cluster, (KEEPER, news::HEAP), who, result);
 }
 
 fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
@@ -132,7 +148,7 @@ fn words(call: Call) -> (u8, [u64; 3]) {
             };
             (1, [size, align, policy])
         }
-        Call::Free { offset } => (2, [offset, 0, 0]),
+        Call::Free { offset } => (FREE, [offset, 0, 0]),
         Call::Usable { offset } => (3, [offset, 0, 0]),
         Call::Together { number, size } => (4, [number, size, 0]),
     }
@@ -150,7 +166,7 @@ fn parse(number: u8, [a, b, c]: [u64; 3], node: NodeId) -> Option<Call> {
             };
             Call::Allocate { size: a, align: b, policy, node }
         }
-        2 => Call::Free { offset: a },
+        FREE => Call::Free { offset: a },
         3 => Call::Usable { offset: a },
         4 => Call::Together { number: a, size: b },
         _ => return None,

@@ -37,7 +37,7 @@ use crate::live::Live;
 use crate::meter;
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::Locked;
-use crate::{misuse, revoke, wire};
+use crate::{misuse, revoke, tmk, wire};
 
 /// What came with a message.
 #[derive(Clone, Copy)]
@@ -77,9 +77,9 @@ struct Nest<'a, 'm, P: Live> {
     outbox: Option<&'a mut Outbox<'m>>,
 }
 
-/// Evaluates an expression with the tables of a family.
+/// Evaluates an expression with the tables of a family, or another where the protocol is not home-based.
 macro_rules! with_tables {
-    ($family:expr, $P:ident => $body:expr) => {
+    ($family:expr, $P:ident => $body:expr, $lazy:expr) => {
         match $family {
             Family::Cashmere => {
                 type $P = Cashmere;
@@ -101,6 +101,7 @@ macro_rules! with_tables {
                 type $P = StringsSc;
                 $body
             }
+            Family::Tmk => $lazy,
         }
     };
 }
@@ -118,12 +119,13 @@ pub fn present_joining(
     rights: Rights,
     outbox: Option<&mut Outbox<'_>>,
 ) -> Outcome {
-    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, outbox))
+    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
+    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, outbox), no_nest())
 }
 
 /// A message from another node arrived, given by its words.
 pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, words: (u8, u64), attached: Attached<'_>) {
-    with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, None));
+    with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, None), misuse::malformed_message(cluster, from));
 }
 
 /// Joined messages arrived: what they bring about is joined likewise. False if they cannot be read.
@@ -135,7 +137,7 @@ pub fn receive_joined(cluster: &Cluster, from: NodeId, message: &[u8]) -> bool {
             return false;
         }
         let outbox = Some(&mut outbox);
-        with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, outbox));
+        with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, outbox), return false);
     }
     outbox.send(cluster);
     true
@@ -143,23 +145,28 @@ pub fn receive_joined(cluster: &Cluster, from: NodeId, message: &[u8]) -> bool {
 
 /// What this process's view may do with a unit, by the books.
 pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
-    let (locked, view) = (cluster.mine().lock(unit), cluster.my_view());
-    with_tables!(cluster.shape.family, P => P::access(locked.state::<P>(), view))
+    let view = cluster.my_view();
+    with_tables!(
+        cluster.shape.family,
+        P => P::access(cluster.mine().lock(unit).state::<P>(), view),
+        tmk::access(cluster, unit)
+    )
 }
 
 /// The home of a unit, as this node or the manager's memory knows it.
 pub fn home(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
-    with_tables!(cluster.shape.family, P => known_home::<P>(cluster, unit))
+    let last_writer = || cluster.place(cluster.me, unit).fixed_home.or_else(|| tmk::last_writer(cluster, unit));
+    with_tables!(cluster.shape.family, P => known_home::<P>(cluster, unit), last_writer())
 }
 
 /// Is the dirty list the node's, so that a release by any view flushes it?
 pub fn releases_node(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::RELEASES_NODE)
+    with_tables!(cluster.shape.family, P => P::RELEASES_NODE, false)
 }
 
 /// Are mappings taken away while programs compute?
 pub fn revokes(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::REVOKES)
+    with_tables!(cluster.shape.family, P => P::REVOKES, false)
 }
 
 fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {

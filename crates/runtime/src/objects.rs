@@ -7,13 +7,14 @@ use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::Code;
-use finespun_sync::{Error, Event, Grant, Wrong};
+use finespun_sync::{Error, Event, Grant, Table, Wrong};
 use finespun_sys::clock;
 use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::sys::slot::Slot;
+use crate::tmk::news::{self, Time};
 use crate::wire::{self, Mailbox, Reply, Request};
 use crate::{locks, meter, wait};
 
@@ -69,21 +70,27 @@ pub fn ask(cluster: &Cluster, slot: &Slot, to: NodeId, request: Request) -> Resu
 
 /// Gives a processor of the job its answer.
 pub fn answer(cluster: &Cluster, who: ProcessorId, result: Result<(u64, u64), Failure>) {
+    answer_about(cluster, (NodeId(0), news::NOTHING), who, result);
+}
+
+/// The same, from the heap or the threads at `keeper`: with what their releasers knew.
+pub fn answer_about(cluster: &Cluster, keeper: (NodeId, u64), who: ProcessorId, result: Result<(u64, u64), Failure>) {
     let mailbox = Mailbox::Answer;
     match result {
-        Ok((value, extra)) => deliver(cluster, who, Reply { mailbox, status: 0, value, extra }, ""),
+        Ok((value, extra)) => deliver(cluster, keeper, who, Reply { mailbox, status: 0, value, extra }, ""),
         Err(Failure { code, what }) => {
-            deliver(cluster, who, Reply { mailbox, status: code as u16, value: 0, extra: 0 }, &what);
+            deliver(cluster, keeper, who, Reply { mailbox, status: code as u16, value: 0, extra: 0 }, &what);
         }
     }
 }
 
-fn deliver(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &str) {
+fn deliver(cluster: &Cluster, (keeper, about): (NodeId, u64), who: ProcessorId, reply: Reply, text: &str) {
     let (node, _) = cluster.slot_of(who);
     if cluster.runs_tables_of(node) {
+        news::granted(cluster, keeper, about, node);
         answer_here(cluster, who, reply, text.as_bytes());
     } else {
-        wire::send_reply(cluster, cluster.mesh(), node, who, reply, text.as_bytes());
+        wire::send_reply(cluster, node, who, reply, text.as_bytes(), about);
     }
 }
 
@@ -116,7 +123,7 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
         return Ok(ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
     expect_answer(slot);
-    run_table(cluster, manager, stripe, event)?;
+    run_table(cluster, manager, stripe, event, news::of_event(cluster, event).as_ref())?;
     if !is_granted(event) {
         return Ok(0);
     }
@@ -124,9 +131,9 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
 }
 
 /// An event that came by a message.
-pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
+pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, time: Option<&Time>) {
     let (manager, stripe) = cluster.manager_of(event.object());
-    match run_table(cluster, manager, stripe, event) {
+    match run_table(cluster, manager, stripe, event, time) {
         Ok(()) if is_granted(event) => {}
         Ok(()) => {
             meter::count(cluster, Counter::SyncMessages, 1);
@@ -136,7 +143,13 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
     }
 }
 
-fn run_table(cluster: &Cluster, manager: NodeId, stripe: usize, event: Event) -> Result<(), Failure> {
+fn run_table(
+    cluster: &Cluster,
+    manager: NodeId,
+    stripe: usize,
+    event: Event,
+    time: Option<&Time>,
+) -> Result<(), Failure> {
     let mailbox = match event {
         Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
         Event::Lock { .. }
@@ -150,20 +163,25 @@ fn run_table(cluster: &Cluster, manager: NodeId, stripe: usize, event: Event) ->
         Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::WriteLock { .. } => Mailbox::Answer,
         Event::TryWriteLock { .. } | Event::RwUnlock { .. } | Event::Leave { .. } => Mailbox::Answer,
     };
-    let granted = &mut |grant: Grant| deliver_grant(cluster, manager, grant, mailbox);
-    cluster.at(manager).with_table(stripe, |table| table.on(event, granted)).map_err(failure)
+    let keeper = (manager, event.object());
+    let granted = &mut |grant: Grant| deliver_grant(cluster, keeper, grant, mailbox);
+    let run = |table: &mut Table<'_>| {
+        news::tell_object(cluster, manager, event, time);
+        table.on(event, granted)
+    };
+    cluster.at(manager).with_table(stripe, run).map_err(failure)
 }
 
 /// Tells a processor that the table of `at` has granted it something.
 pub fn grant_from(cluster: &Cluster, at: NodeId, grant: Grant) {
-    deliver_grant(cluster, at, grant, Mailbox::Answer);
+    deliver_grant(cluster, (at, news::NOTHING), grant, Mailbox::Answer);
 }
 
-fn deliver_grant(cluster: &Cluster, at: NodeId, grant: Grant, mailbox: Mailbox) {
-    if cluster.slot_of(grant.who).0 != at {
+fn deliver_grant(cluster: &Cluster, at: (NodeId, u64), grant: Grant, mailbox: Mailbox) {
+    if cluster.slot_of(grant.who).0 != at.0 {
         meter::count(cluster, Counter::SyncMessages, 1);
     }
-    deliver(cluster, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
+    deliver(cluster, at, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
 }
 
 /// Queues for a condition, then gives up the mutex.

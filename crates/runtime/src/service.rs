@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::sys::descriptors;
 use crate::wire::{self, Packet, Request};
-use crate::{locks, memory, meter, misuse, nest, objects, start, threads};
+use crate::{locks, memory, meter, misuse, nest, objects, start, threads, tmk};
 
 /// Handles what has arrived, if nodes send messages at all, and this process is one that handles them.
 pub fn poll(cluster: &Cluster) {
@@ -157,14 +157,23 @@ fn handle(cluster: &Cluster, from: NodeId, message: &[u8]) {
         }
         Packet::Joined(message) if nest::receive_joined(cluster, from, message) => {}
         Packet::Joined(_) => misuse::malformed_message(cluster, from),
-        Packet::Request(request) => serve_request(cluster, request),
-        Packet::Reply { who, reply, text } => objects::answer_here(cluster, who, reply, text),
+        Packet::Lazy { unit, msg, contents } => tmk::receive(cluster, from, unit, msg, contents),
+        Packet::Request { request, news } => {
+            let time = tmk::news::take_request(cluster, from, &request, news);
+            serve_request(cluster, request, time);
+        }
+        Packet::Reply { who, reply, text, at_barrier } => {
+            if reply.status == 0 {
+                tmk::news::take_reply(cluster, from, at_barrier, text);
+            }
+            objects::answer_here(cluster, who, reply, text);
+        }
     }
 }
 
-fn serve_request(cluster: &Cluster, request: Request) {
+fn serve_request(cluster: &Cluster, request: Request, time: Option<tmk::news::Time>) {
     match request {
-        Request::Object { who, event } => objects::serve(cluster, who, event),
+        Request::Object { who, event } => objects::serve(cluster, who, event, time.as_ref()),
         Request::Migratory { mutex, message } => locks::receive(cluster, mutex, message),
         Request::Thread { who, event } => threads::serve(cluster, who, event),
         Request::Start { who, function, argument, thread } => {

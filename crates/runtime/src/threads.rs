@@ -9,6 +9,7 @@ use finespun_types::{Bucket, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
+use crate::tmk::news;
 use crate::wire::{self, Request};
 use crate::{consistency, meter, objects, places, wait};
 
@@ -165,6 +166,7 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
         return objects::ask(cluster, slot, KEEPER, Request::Thread { who, event });
     }
     objects::expect_answer(slot);
+    news::released_by_thread(cluster, KEEPER, event);
     run_machine(cluster, event)?;
     objects::await_answer(cluster, slot)
 }
@@ -172,6 +174,7 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
 /// An event that is not.
 fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failure> {
     if cluster.runs_tables_of(KEEPER) {
+        news::released_by_thread(cluster, KEEPER, event);
         return run_machine(cluster, event);
     }
     let who = cluster.processor_at(slot_index);
@@ -185,8 +188,8 @@ fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
         Action::Start { who, function, argument, thread } => start(cluster, who, (function, argument), thread),
         Action::Created { by, thread } => objects::answer(cluster, by, Ok((thread.0, 0))),
         Action::Refused { by, unjoined } => objects::answer(cluster, by, Ok((0, u64::from(unjoined)))),
-        Action::Joined { by, result } => objects::answer(cluster, by, Ok((result, 0))),
-        Action::Done { by } => objects::answer(cluster, by, Ok((0, 0))),
+        Action::Joined { by, result } => objects::answer_about(cluster, (KEEPER, news::THREADS), by, Ok((result, 0))),
+        Action::Done { by } => objects::answer_about(cluster, (KEEPER, news::THREADS), by, Ok((0, 0))),
     };
     cluster.at(KEEPER).with_threads(|threads| threads.on(event, perform)).map_err(|error| {
         let code = match error {
@@ -202,6 +205,7 @@ fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
 fn start(cluster: &Cluster, who: ProcessorId, work: (u64, u64), thread: Handle) {
     let (node, _) = cluster.slot_of(who);
     if cluster.runs_tables_of(node) {
+        news::granted(cluster, KEEPER, news::THREADS, node);
         start_here(cluster, who, work, thread);
     } else {
         let (function, argument) = work;

@@ -14,6 +14,7 @@ use crate::cluster::Cluster;
 use crate::misuse;
 use crate::nest::Attached;
 use crate::sys::frames::Page;
+use crate::tmk::{self, Lazy, news};
 
 /// Bytes before a message's contents.
 pub const HEADER_BYTES: usize = 32;
@@ -123,16 +124,32 @@ pub enum Packet<'a> {
     },
     /// Several messages of the coherence protocol: see [`crate::join`].
     Joined(&'a [u8]),
+    /// A message of lazy release consistency.
+    Lazy {
+        /// About which unit.
+        unit: u32,
+        /// What.
+        msg: Lazy,
+        /// What follows.
+        contents: &'a [u8],
+    },
     /// A request of an engine.
-    Request(Request),
+    Request {
+        /// What.
+        request: Request,
+        /// What lazy release consistency tells with it.
+        news: &'a [u8],
+    },
     /// An answer to a processor of this node.
     Reply {
         /// Which.
         who: ProcessorId,
         /// The answer.
         reply: Reply,
-        /// The text of an error.
+        /// The text of an error, or what lazy release consistency tells with the answer.
         text: &'a [u8],
+        /// The answer is the grant of the barrier of all.
+        at_barrier: bool,
     },
 }
 
@@ -146,6 +163,7 @@ const REPLY: u8 = 7;
 const BUILD: u8 = 8;
 const MIGRATORY: u8 = 9;
 const JOINED: u8 = 32;
+const LAZY: u8 = 10;
 const WITH_PAGE: u16 = 1;
 const WITH_DIFF: u16 = 2;
 
@@ -189,7 +207,7 @@ pub fn send_protocol(cluster: &Cluster, to: NodeId, unit: UnitId, (detail, a): (
         Attached::Diff(diff) => (WITH_DIFF, *diff),
     };
     let words = Words { kind: PROTOCOL, detail, flags, target: unit.0, a, ..Words::default() };
-    send(cluster, cluster.mesh(), to, words, contents);
+    send(cluster, cluster.mesh(), to, words, [contents, &[]]);
 }
 
 /// Sends several messages of the protocol in one: see [`crate::join`].
@@ -203,11 +221,18 @@ pub fn send_joined(cluster: &Cluster, to: NodeId, pieces: &[&[u8]]) {
 
 /// Sends a request.
 pub fn send_request(cluster: &Cluster, mesh: &Mesh, to: NodeId, request: Request) {
-    send(cluster, mesh, to, request_words(request), &[]);
+    news::with_request(cluster, to, &request, |news| send(cluster, mesh, to, request_words(request), [news, &[]]));
 }
 
-/// Sends an answer; `text` words an error.
-pub fn send_reply(cluster: &Cluster, mesh: &Mesh, to: NodeId, who: ProcessorId, reply: Reply, text: &[u8]) {
+/// Sends a message of lazy release consistency.
+pub fn send_lazy(cluster: &Cluster, to: NodeId, unit: u32, msg: Lazy, contents: [&[u8]; 2]) {
+    let (detail, a, b) = msg.words();
+    send(cluster, cluster.mesh(), to, Words { kind: LAZY, detail, target: unit, a, b, ..Words::default() }, contents);
+}
+
+/// Sends an answer; `text` words an error. `about`: the object that grants, or another of `tmk::news`.
+pub fn send_reply(cluster: &Cluster, to: NodeId, who: ProcessorId, reply: Reply, text: &[u8], about: u64) {
+    let mesh = cluster.mesh();
     let words = Words {
         kind: REPLY,
         detail: (reply.mailbox == Mailbox::Signal) as u8,
@@ -215,13 +240,16 @@ pub fn send_reply(cluster: &Cluster, mesh: &Mesh, to: NodeId, who: ProcessorId, 
         flags: reply.status,
         a: reply.value,
         b: reply.extra,
-        ..Words::default()
+        c: u64::from(about == crate::barrier::ALL),
     };
-    send(cluster, mesh, to, words, text);
+    if reply.status == 0 && about != news::NOTHING && tmk::runs(cluster) {
+        return news::with_reply(cluster, to, about, |news| send(cluster, mesh, to, words, [news, &[]]));
+    }
+    send(cluster, mesh, to, words, [text, &[]]);
 }
 
-fn send(cluster: &Cluster, mesh: &Mesh, to: NodeId, words: Words, contents: &[u8]) {
-    send_parts(cluster, mesh, to, &[&words.bytes(), contents]);
+fn send(cluster: &Cluster, mesh: &Mesh, to: NodeId, words: Words, [contents, more]: [&[u8]; 2]) {
+    send_parts(cluster, mesh, to, &[&words.bytes(), contents, more]);
 }
 
 fn send_parts(cluster: &Cluster, mesh: &Mesh, to: NodeId, parts: &[&[u8]]) {
@@ -363,7 +391,12 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
     let (header, contents) = message.split_first_chunk::<HEADER_BYTES>()?;
     let words = Words::parse(header);
     let who = ProcessorId(words.target);
+    let request = |request| Packet::Request { request, news: contents };
     Some(match words.kind {
+        LAZY => {
+            let msg = Lazy::of_words(words.detail, words.a, words.b)?;
+            Packet::Lazy { unit: words.target, msg, contents }
+        }
         PROTOCOL => {
             let attached = match words.flags {
                 0 => Attached::Nothing,
@@ -374,20 +407,20 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
             Packet::Protocol { unit: UnitId(words.target), msg: (words.detail, words.a), attached }
         }
         JOINED => Packet::Joined(contents),
-        OBJECT => Packet::Request(Request::Object { who, event: object_event(words)? }),
-        MIGRATORY => Packet::Request(Request::Migratory { mutex: words.a, message: migratory_message(words)? }),
-        THREAD => Packet::Request(Request::Thread { who, event: thread_event(words)? }),
+        OBJECT => request(Request::Object { who, event: object_event(words)? }),
+        MIGRATORY => request(Request::Migratory { mutex: words.a, message: migratory_message(words)? }),
+        THREAD => request(Request::Thread { who, event: thread_event(words)? }),
         START => {
             let thread = threads::Handle(words.c);
-            Packet::Request(Request::Start { who, function: words.a, argument: words.b, thread })
+            request(Request::Start { who, function: words.a, argument: words.b, thread })
         }
-        BUILD => Packet::Request(Request::Build { who, build: words.a }),
-        STOP => Packet::Request(Request::Stop),
-        HEAP => Packet::Request(Request::Heap { who, call: words.detail, arguments: [words.a, words.b, words.c] }),
+        BUILD => request(Request::Build { who, build: words.a }),
+        STOP => request(Request::Stop),
+        HEAP => request(Request::Heap { who, call: words.detail, arguments: [words.a, words.b, words.c] }),
         REPLY => {
             let mailbox = if words.detail == 0 { Mailbox::Answer } else { Mailbox::Signal };
             let reply = Reply { mailbox, status: words.flags, value: words.a, extra: words.b };
-            Packet::Reply { who, reply, text: contents }
+            Packet::Reply { who, reply, text: contents, at_barrier: words.c != 0 }
         }
         _ => return None,
     })
@@ -400,8 +433,8 @@ mod tests {
     fn there_and_back(request: Request) {
         let bytes = request_words(request).bytes();
         match parse(&bytes) {
-            Some(Packet::Request(back)) => assert_eq!(back, request),
-            Some(Packet::Protocol { .. } | Packet::Joined(_) | Packet::Reply { .. }) | None => {
+            Some(Packet::Request { request: back, .. }) => assert_eq!(back, request),
+            Some(Packet::Protocol { .. } | Packet::Lazy { .. } | Packet::Joined(_) | Packet::Reply { .. }) | None => {
                 panic!("{request:?} came back as another")
             }
         }

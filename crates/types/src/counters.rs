@@ -40,6 +40,10 @@ names! {
         Diffs = "diffs",
         /// Bytes of those diffs, as encoded.
         DiffBytes = "diff_bytes",
+        /// Diffs of other nodes applied to a copy (tmk).
+        DiffsFetched = "diffs_fetched",
+        /// Collections of intervals and diffs, by each node (tmk).
+        Collections = "collections",
         /// Diffs of incoming pages against the twin (two-way diffs).
         IncomingDiffs = "incoming_diffs",
         /// Write notices sent, one for each unit and destination.

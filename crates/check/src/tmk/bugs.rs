@@ -14,8 +14,6 @@ use crate::explore::Violation;
 pub enum Bug {
     /// Diffs are applied in another order than that of their stamps.
     AppliedOutOfOrder,
-    /// The diff that is owed is made only after others' diffs were applied.
-    ApplyBeforeDiff,
     /// A lock's grant does not bring what its releaser knew.
     GrantWithoutNotices,
     /// An acquire obeys no notices.
@@ -40,6 +38,10 @@ pub enum Bug {
     RightBeforeTwin,
     /// A release passes on only the node's own intervals, not those it had acquired.
     OwnNewsOnly,
+    /// A thread acquires while another of the view ends an interval.
+    AcquireDuringRelease,
+    /// A notice leaves the diff that is owed unmade, and later stores go into it.
+    OwedAcrossNotice,
 }
 
 impl Bug {
@@ -47,12 +49,6 @@ impl Bug {
     pub(super) fn alter(self, event: Event<'_>, actions: &mut Vec<Action>) {
         match self {
             Self::CloseKeepsRight if matches!(event, Event::Close { .. }) => actions.clear(),
-            Self::ApplyBeforeDiff => {
-                let places = [is_diff, is_apply].map(|is| actions.iter().position(is));
-                if let [Some(diff), Some(apply)] = places {
-                    actions[diff..=apply].rotate_right(1);
-                }
-            }
             Self::BaseFromFrame => {
                 for action in actions {
                     if let Action::SendBase { twin, .. } = action {
@@ -63,6 +59,9 @@ impl Bug {
             Self::BaseBeforeDiff if matches!(event, Event::AskBase { .. }) => {
                 actions.retain(|action| !matches!(action, Action::MakeDiff { .. }));
             }
+            Self::OwedAcrossNotice if matches!(event, Event::Notice { .. }) => {
+                actions.retain(|action| !is_diff(action) && *action != Action::DropTwin);
+            }
             Self::NoWake => actions.retain(|action| *action != Action::Wake),
             Self::RightBeforeTwin if matches!(event, Event::Fault { .. }) => {
                 let right = actions.iter().position(|action| matches!(action, Action::Protect(_)));
@@ -71,6 +70,7 @@ impl Bug {
                 }
             }
             Self::CloseKeepsRight
+            | Self::OwedAcrossNotice
             | Self::BaseBeforeDiff
             | Self::RightBeforeTwin
             | Self::AppliedOutOfOrder
@@ -80,17 +80,14 @@ impl Bug {
             | Self::TwinNotUpdated
             | Self::TwinNotRefreshed
             | Self::UnorderedChannels
-            | Self::OwnNewsOnly => {}
+            | Self::OwnNewsOnly
+            | Self::AcquireDuringRelease => {}
         }
     }
 }
 
 fn is_diff(action: &Action) -> bool {
     matches!(action, Action::MakeDiff { .. })
-}
-
-fn is_apply(action: &Action) -> bool {
-    matches!(action, Action::Apply { .. })
 }
 
 /// A bug, where it is looked for, and the sentence that must break.
@@ -129,7 +126,6 @@ const STATES_MAX: usize = 1_000_000;
 #[rustfmt::skip]
 pub const SEEDED: &[Seeded] = &[
     seeded(Bug::AppliedOutOfOrder,     worlds::CHAIN,    Grain::Event,  LOAD),
-    seeded(Bug::ApplyBeforeDiff,       worlds::OWED,     Grain::Event,  LOAD),
     seeded(Bug::GrantWithoutNotices,   worlds::LOCK,     Grain::Event,  LOAD),
     seeded(Bug::AcquireWithoutNotices, worlds::LOCK,     Grain::Event,  LOAD),
     seeded(Bug::CloseKeepsRight,       worlds::LOCK,     Grain::Event,  RIGHTS),
@@ -142,6 +138,8 @@ pub const SEEDED: &[Seeded] = &[
     seeded(Bug::NoWake,                worlds::LOCK,     Grain::Event,  ENDS),
     seeded(Bug::RightBeforeTwin,       worlds::THREADS,  Grain::Action, LOAD),
     seeded(Bug::OwnNewsOnly,           worlds::CHAIN,    Grain::Event,  super::explore::PAST),
+    seeded(Bug::OwedAcrossNotice,      worlds::EARLY,    Grain::Event,  LOAD),
+    seeded(Bug::AcquireDuringRelease,  worlds::MIXED,    Grain::Event,  LOAD),
 ];
 
 const fn seeded(bug: Bug, world: &'static str, grain: Grain, sentence: &'static str) -> Seeded {

@@ -92,12 +92,15 @@ impl<'a> Run<'a> {
         event: Event<'_>,
         page: Option<Page>,
     ) -> Result<(), Broken> {
-        let nodes = self.nodes();
+        let (nodes, bug) = (self.nodes(), self.rules.bug);
         let copy = self.copy(node, unit);
         let before = copy.unit;
         let mut writers = std::mem::take(&mut copy.writers);
         let result = copy.unit.on(NodeId(node as u8), &mut writers[..nodes], event);
         copy.writers = writers;
+        if bug == Some(Bug::OwedAcrossNotice) && matches!(event, Event::Notice { .. }) {
+            (copy.unit.owed, copy.unit.has_twin) = (before.owed, before.has_twin);
+        }
         let after = copy.unit;
         let step = result.map_err(|impossible| Broken::new(ROW, format!("n{node} u{unit}: {impossible:?}")))?;
         let mut actions = step.actions.as_slice().to_vec();

@@ -61,6 +61,7 @@ impl Run<'_> {
         let seat = self.seat(task);
         let node = &self.world.nodes[seat];
         let free = |unit: u8| self.is_free(seat, unit);
+        let mixed = self.has(Bug::AcquireDuringRelease);
         let first_free = |left: u8| left == 0 || free(left.trailing_zeros() as u8);
         let able = match &processor.doing {
             Doing::Running => match self.op(task) {
@@ -68,13 +69,13 @@ impl Run<'_> {
                 Some(&Op::Load(at, _)) => self.access(seat, at.unit) != Access::None || free(at.unit as u8),
                 Some(&Op::Store(at, _)) => self.access(seat, at.unit) == Access::Write || free(at.unit as u8),
                 Some(Op::Lock(_) | Op::Await(_)) => true,
-                Some(Op::Unlock(_) | Op::Barrier | Op::Set(_)) => node.releasing == 0,
+                Some(Op::Unlock(_) | Op::Barrier | Op::Set(_)) => node.releasing == 0 && (node.acquiring == 0 || mixed),
                 Some(Op::Either(places)) => return places.len(),
             },
             Doing::Fault { unit, .. } => !processor.asleep && free(*unit),
             Doing::Closing { left, .. } => first_free(*left),
             Doing::Waiting => false,
-            Doing::Granted => node.acquiring == 0,
+            Doing::Granted => node.acquiring == 0 && (node.releasing == 0 || mixed),
             Doing::Acquiring { left, .. } => left.first().is_none_or(|(unit, ..)| free(*unit)),
             Doing::Keeping { left } | Doing::Collecting { left } => !processor.asleep && first_free(*left),
         };

@@ -36,7 +36,8 @@ pub struct Knowledge<'a> {
 }
 
 impl Knowledge<'_> {
-    /// The index and stamp of the interval that ends now. To be recorded, then [`Self::ended`].
+    /// The index and stamp of the interval that ends now. To be recorded, then [`Self::ended`]; no acquire of the node in between,
+    /// else another thread could obey a notice, store, and have the store counted as older than what it follows.
     #[must_use]
     pub fn ending(&self) -> (u32, u32) {
         (self.seen[usize::from(self.me.0)] + 1, *self.clock + 1)
@@ -44,7 +45,7 @@ impl Knowledge<'_> {
 
     /// That interval is in the log, and its units know it.
     pub fn ended(&mut self, (index, stamp): (u32, u32)) {
-        *self.clock = stamp;
+        *self.clock = (*self.clock).max(stamp);
         for time in [&mut *self.seen, &mut *self.granted, &mut *self.known] {
             time[usize::from(self.me.0)] = index;
         }

@@ -26,8 +26,9 @@
 //! **Lazy diffs.** The end of an interval write-protects what was written and keeps the twin; the interval is *owed*. The diff is made
 //! when somebody asks. If the node writes the unit again first, the same twin serves on, and one diff covers all those
 //! intervals: it carries the index of the last and the stamp of the first. This is safe because whatever could tell the
-//! intervals apart settles the debt before: a diff or page from the node, or a diff of another node applied at it. So nobody has an
-//! earlier part of such a diff, and nothing that it could overwrite. If stores of the open interval are in the frame by then,
+//! intervals apart settles the debt before: a diff or page that leaves the node, a diff of another node applied at it, and another
+//! node's write notice. So nobody has an earlier part of such a diff; and whatever happened before any store in it, happened
+//! before all of it, and has a lower stamp. If stores of the open interval are in the frame by then,
 //! they go along, and the twin becomes what was sent, so that the next diff is against that.
 //!
 //! **Channel assumption**: messages from one node to another arrive in the order sent, none is lost ([`Knowledge::news`] counts

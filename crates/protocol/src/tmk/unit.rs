@@ -384,18 +384,20 @@ impl Unit {
         }
     }
 
-    /// A copy that has the interval already, with a page from somebody who had it, stays.
+    /// A copy that has the interval already, with a page from somebody who had it, stays. What is owed is settled even then: stores
+    /// from here on come after the noticed interval, and must not be counted as older.
     fn notice(&mut self, writers: &mut [Seen], from: NodeId, index: u32, stamp: u32) -> Step {
         let seen = &mut writers[usize::from(from.0)];
         seen.noticed = seen.noticed.max(index);
         let lacks = Self::lacks(seen).is_some();
         self.wrote(from, stamp);
+        let mut step = self.settle();
         if lacks && self.mapped {
             self.mapped = false;
             self.writable = false;
-            return Step::done(&[Action::Protect(Access::None)]);
+            step.actions.push(Action::Protect(Access::None));
         }
-        Step::done(&[])
+        step
     }
 
     /// Makes the diff that is owed. While the open interval writes, the twin goes on, as what was sent.

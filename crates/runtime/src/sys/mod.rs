@@ -9,4 +9,5 @@ pub mod segment;
 pub mod shape;
 pub mod slot;
 pub mod state;
+pub mod tmk;
 pub mod window;

@@ -174,7 +174,7 @@ impl Segment {
         &self.shape
     }
 
-    fn pointer<T>(&self, region: Region, index: usize) -> *mut T {
+    pub(super) fn pointer<T>(&self, region: Region, index: usize) -> *mut T {
         assert!(index < region.len, "element {index} of a table of {}", region.len);
         // SAFETY: the region lies in the segment (Shape::of laid it there for elements of this type) and the index in it.
         unsafe { self.segment.as_ptr().add(region.offset).cast::<T>().add(index) }
@@ -278,7 +278,7 @@ impl Segment {
     /// # Safety
     /// Nobody else may have a reference to the part, and all-zero memory must be a valid `T`.
     #[expect(clippy::mut_from_ref, reason = "the memory is shared by processes; the caller holds the part's lock")]
-    unsafe fn part<T>(&self, region: Region, number: usize, len: usize) -> &mut [T] {
+    pub(super) unsafe fn part<T>(&self, region: Region, number: usize, len: usize) -> &mut [T] {
         assert!((number + 1) * len <= region.len, "part {number} of a region of {}", region.len);
         // SAFETY: inside the region, aligned (regions start on pages); exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(region, number * len), len) }
@@ -360,7 +360,17 @@ impl Segment {
     }
 }
 
-impl Locked<'_> {
+impl<'a> Locked<'a> {
+    /// Whose.
+    pub(super) const fn segment(&self) -> &'a Segment {
+        self.node
+    }
+
+    /// Which.
+    pub(super) const fn unit_id(&self) -> UnitId {
+        self.unit
+    }
+
     fn slot(&self) -> *mut UnitSlot {
         self.node.pointer(self.node.shape.unit, self.unit.0 as usize)
     }

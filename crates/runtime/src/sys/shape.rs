@@ -11,6 +11,7 @@
 use finespun_heap::Layout;
 use finespun_job::Job;
 use finespun_protocol::Family;
+use finespun_protocol::tmk::Seen;
 use finespun_transport::Mesh;
 use finespun_types::{Counters, UNIT_BYTES};
 
@@ -18,6 +19,7 @@ use super::buffers::{BUFFERS, Buffer};
 use super::segment::{Node, Stripe, UnitSlot, View};
 use super::slot::Slot;
 use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room};
+use super::tmk;
 
 /// Slots per node beside those of its processors: first seats, then those of threads that the program made itself, not
 /// through Finespun, and the last for the service process.
@@ -30,6 +32,11 @@ pub const STRIPES: usize = 64;
 pub const STRIPE_BUCKETS: usize = 1 << 10;
 /// The most objects in use at once in one stripe: four million a manager.
 pub const STRIPE_ENTRIES: usize = 1 << 16;
+
+/// The least room for diffs, and all of it for diffs that come by messages: each is there from its arrival to the last answer of its fault.
+const DIFF_BYTES_MIN: usize = 256 << 20;
+/// The most room for a node's diffs, in multiples of 16 bytes a 32-bit number.
+const DIFF_BYTES_MAX: usize = 16 << 30;
 
 /// A table in the segment.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +106,8 @@ pub struct Shape {
     pub mesh: Region,
     /// Twins.
     pub twin: Region,
+    /// What lazy release consistency keeps; of no size in other jobs.
+    pub tmk: tmk::Regions,
     /// Bytes of the whole segment.
     pub bytes: usize,
 }
@@ -116,6 +125,10 @@ pub const fn fingerprint() -> u64 {
         BUFFERS,
         DIRECTORY_ROOM,
         MANAGER_ROOM,
+        size_of::<tmk::TmkNode>(),
+        size_of::<tmk::Copy>(),
+        tmk::LOG_WORDS,
+        tmk::LOG_INTERVALS,
         size_of::<finespun_sync::Entry>(),
         size_of::<finespun_heap::Header>(),
         size_of::<Counters>(),
@@ -158,6 +171,25 @@ impl Builder {
         let offset = self.0;
         self.0 = (offset + bytes).next_multiple_of(UNIT_BYTES);
         Region { offset, len }
+    }
+
+    fn tmk(&mut self, job: &Job, pages: usize) -> tmk::Regions {
+        let lazy = job.family() == Family::Tmk;
+        let (nodes, pages) = if lazy { (job.nodes as usize, pages) } else { (0, 0) };
+        let bytes = if lazy { DIFF_BYTES_MAX.min(DIFF_BYTES_MIN.max(job.heap_bytes as usize)) } else { 0 };
+        let came = if lazy && job.variant().sends_messages() { DIFF_BYTES_MIN } else { 0 };
+        let time = tmk::time_words(nodes);
+        tmk::Regions {
+            node: self.take::<tmk::TmkNode>(usize::from(lazy)),
+            times: self.take::<u32>(if lazy { tmk::times_words(nodes) } else { 0 }),
+            objects: self.take::<u32>(if lazy { tmk::OBJECT_TIMES * time } else { 0 }),
+            copies: self.take::<tmk::Copy>(pages),
+            writers: self.take::<Seen>(pages * nodes),
+            places: self.take::<u32>(nodes * tmk::LOG_INTERVALS),
+            words: self.take::<u32>(nodes * tmk::LOG_WORDS),
+            kept: self.bytes(bytes, bytes),
+            came: self.bytes(came, came),
+        }
     }
 }
 
@@ -205,6 +237,7 @@ impl Shape {
             buffer_of: next.take::<u32>(if buffers > 0 { pages } else { 0 }),
             mesh: next.bytes(if job.variant().sends_messages() { Mesh::bytes(nodes) } else { 0 }, 1),
             twin: next.take::<[u8; UNIT_BYTES]>(pages),
+            tmk: next.tmk(job, pages),
             bytes: 0,
         };
         shape.bytes = next.0;

@@ -1,0 +1,114 @@
+//! The end of an interval, at a release, and the notices that an acquire obeys.
+//!
+//! A release tells nobody anything: the next grant of the object, or the next barrier, does ([`super::news`]).
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use finespun_protocol::tmk::Event;
+use finespun_types::{Access, Bucket, Counter, NodeId, UnitId};
+
+use super::{Hands, VIEW, With, no_room, present};
+use crate::cluster::Cluster;
+use crate::nest::Rights;
+use crate::sys::segment::Segment;
+use crate::{meter, misuse};
+
+/// Release: the open interval ends, if it has written anything.
+pub fn release(cluster: &Cluster) {
+    let node = cluster.mine();
+    let view = node.view(VIEW);
+    let _one_at_a_time = view.releasing.guard();
+    // No acquire in between: see `Knowledge::ending`.
+    let _no_acquire = view.acquiring.guard();
+    let mut taken = node.take_dirty(VIEW);
+    if taken.is_empty() {
+        return;
+    }
+    let units = taken.as_mut_slice();
+    units.sort_unstable();
+    let several_threads = view.several_threads.load(Ordering::Relaxed) != 0;
+    let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, units) };
+    let ending @ (index, stamp) = node.known().knowledge(cluster.me).ending();
+    for &unit in &*units {
+        let hands = &mut Hands::of(With::Nothing, rights);
+        present(cluster, cluster.me, UnitId(unit), Event::Close { index, stamp }, hands);
+    }
+    let mut known = node.known();
+    if let Err(full) = known.log(cluster.me, ending, units, true, false) {
+        drop(known);
+        no_room(cluster, full);
+    }
+    known.knowledge(cluster.me).ended(ending);
+}
+
+/// Takes the view's right to write from whole runs of units at once, ahead of the table. The view's only thread is
+/// the one that releases, so nothing is stored meanwhile.
+fn downgrade(cluster: &Cluster, units: &[u32]) -> Rights {
+    let mut run = 0..0;
+    for &unit in units {
+        // A unit that lost its mapping since it was written must not become readable.
+        if super::access(cluster, UnitId(unit)) != Access::Write {
+            continue;
+        }
+        if unit != run.end {
+            protect(cluster, run);
+            run = unit..unit;
+        }
+        run.end = unit + 1;
+    }
+    protect(cluster, run);
+    Rights::Shrunk
+}
+
+fn protect(cluster: &Cluster, run: Range<u32>) {
+    let (_, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
+    if run.is_empty() {
+        return;
+    }
+    let first = UnitId(run.start);
+    if let Err(error) = mapping.protect(run) {
+        misuse::mapping(cluster, first, Access::Read, &error);
+    }
+}
+
+/// Acquire: obeys the notices of all intervals that grants have brought.
+pub fn acquire(cluster: &Cluster) {
+    let node = cluster.mine();
+    let _one_at_a_time = node.view(VIEW).acquiring.guard();
+    let (seen, granted) = {
+        let mut known = node.known();
+        let knowledge = known.knowledge(cluster.me);
+        (super::news::Time::of(knowledge.seen), super::news::Time::of(knowledge.granted))
+    };
+    if seen == granted {
+        return;
+    }
+    meter::timed(cluster, Bucket::Flush, || {
+        let (mut highest, mut notices) = (0, 0);
+        for writer in 0..cluster.shape.nodes {
+            let (after, upto) = (seen.words()[writer], granted.words()[writer]);
+            let writer = NodeId(writer as u8);
+            for index in after + 1..=upto {
+                for record in log_of(cluster, writer).interval(writer, index) {
+                    highest = highest.max(record.stamp);
+                    notices += u64::from(record.count);
+                    if super::is_direct(cluster) && writer != cluster.me {
+                        meter::count(cluster, Counter::Bytes, record.bytes());
+                    }
+                    for unit in record.units() {
+                        let event = Event::Notice { from: writer, index, stamp: record.stamp };
+                        present(cluster, cluster.me, unit, event, &mut Hands::of(With::Nothing, Rights::Shrink));
+                    }
+                }
+            }
+        }
+        meter::count(cluster, Counter::WriteNotices, notices);
+        node.known().knowledge(cluster.me).acquired(granted.words(), highest);
+    });
+}
+
+/// Where a node's intervals are read: in its own memory, if that is reached.
+pub fn log_of(cluster: &Cluster, writer: NodeId) -> &Segment {
+    if super::is_direct(cluster) { cluster.at(writer) } else { cluster.mine() }
+}
