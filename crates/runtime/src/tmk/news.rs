@@ -159,6 +159,10 @@ fn take_grant(cluster: &Cluster, node: NodeId, at_barrier: bool, time: &Time) {
 
 /// Sends a request with what it must tell: `send` is given the message's contents.
 pub fn with_request(cluster: &Cluster, to: NodeId, request: &Request, send: impl FnOnce(&[u8])) {
+    // Under another protocol there are no times to ask for.
+    if !runs(cluster) {
+        return send(&[]);
+    }
     let (time, releases) = match *request {
         Request::Object { event, .. } => (of_event(cluster, event), releases(event)),
         Request::Thread { event, .. } => (Some(seen(cluster)), thread_releases(event)),
@@ -167,7 +171,7 @@ pub fn with_request(cluster: &Cluster, to: NodeId, request: &Request, send: impl
         Request::Start { .. } => (Some(known_of(cluster, cluster.me, THREADS)), true),
         Request::Stop | Request::Build { .. } | Request::Migratory { .. } => (None, false),
     };
-    match time.filter(|_| runs(cluster)) {
+    match time {
         Some(time) => send_with(cluster, to, &time, releases, send),
         None => send(&[]),
     }
