@@ -38,7 +38,7 @@ mod rc {
     fn written() -> Unit {
         let mut unit = Unit::default();
         write(&mut unit, A);
-        recv(&mut unit, HOME, Msg::Page);
+        recv(&mut unit, HOME, Msg::Page { alone: false });
         write(&mut unit, A);
         unit
     }
@@ -47,7 +47,7 @@ mod rc {
     fn a_write_makes_a_twin_before_the_right_to_write() {
         let mut unit = Unit::default();
         assert_eq!(write(&mut unit, A).outcome, Outcome::Wait);
-        recv(&mut unit, HOME, Msg::Page);
+        recv(&mut unit, HOME, Msg::Page { alone: false });
         let step = write(&mut unit, A);
         let right = Action::Protect { view: A, access: Access::Write };
         assert_eq!(step.actions.as_slice(), [Action::MakeTwin, Action::ListDirty(ViewSet::only(NODE)), right]);
@@ -106,6 +106,22 @@ mod rc {
             |action: &Action<Msg>| matches!(action, Action::Send { contents: Contents::Diff { refresh: true }, .. });
         assert!(step.actions.as_slice().iter().any(diff));
         assert_eq!(StringsRc::access(&unit, A), Access::Write);
+    }
+
+    #[test]
+    fn the_home_makes_no_twin_until_another_node_has_the_page() {
+        let (mut unit, mut directory) = (Unit::default(), Directory::default());
+        let place = Place { me: HOME, ..PLACE };
+        unit.on(place, Event::WriteFault { view: A, since: 0 }).unwrap();
+        let alone = directory.on(HOME, HOME, Msg::Fetch).unwrap();
+        assert!(matches!(alone.actions.as_slice(), [Action::Send { msg: Msg::Page { alone: true }, .. }]));
+        unit.on(place, Event::Recv { from: HOME, msg: Msg::Page { alone: true } }).unwrap();
+        let step = unit.on(place, Event::WriteFault { view: A, since: 0 }).unwrap();
+        assert_eq!(step.actions.as_slice(), [Action::Protect { view: A, access: Access::Write }]);
+        let told = directory.on(HOME, ME, Msg::Fetch).unwrap();
+        assert!(matches!(told.actions.as_slice()[0], Action::Send { msg: Msg::NotAlone, .. }), "before the page");
+        let step = unit.on(place, Event::Recv { from: HOME, msg: Msg::NotAlone }).unwrap();
+        assert_eq!(step.actions.as_slice(), [Action::ListDirty(ViewSet::only(NODE)), Action::MakeTwin]);
     }
 
     #[test]

@@ -24,7 +24,9 @@ impl Subject for StringsRc {
             Msg::HomeIs(home) => format!("HomeIs({other:?} {home:?})"),
             Msg::FlushAck { updates } => format!("FlushAck({other:?} {updates} updates)"),
             Msg::Update { releaser } => format!("Update({other:?} of {releaser:?})"),
-            Msg::AskHome | Msg::Fetch | Msg::Page | Msg::Flush | Msg::UpdateAck => format!("{msg:?}({other:?})"),
+            Msg::Page { alone: true } => format!("Page({other:?} alone)"),
+            Msg::Page { alone: false } => format!("Page({other:?})"),
+            Msg::AskHome | Msg::Fetch | Msg::NotAlone | Msg::Flush | Msg::UpdateAck => format!("{msg:?}({other:?})"),
         }
     }
 
@@ -89,6 +91,8 @@ pub enum Bug {
     AcksNotAwaited,
     /// The diff is sent on and not applied at the home.
     HomeNotUpdated,
+    /// The home is not told that another node gets a copy.
+    HomeNotTold,
     /// Waiting processors are not woken.
     NoWake,
     /// A sharer runs its table for an update while the home's lock is held.
@@ -117,6 +121,7 @@ impl Sabotage<StringsRc> for Bug {
             Self::FlushKeepsRight if at_flush => actions.retain(|action| !matches!(action, Action::Protect { .. })),
             Self::FlushForgetsOthers if at_flush => actions.retain(|action| !matches!(action, Action::ListDirty(_))),
             Self::HomeNotUpdated if at_home => actions.retain(|action| *action != Action::ApplyUpdate),
+            Self::HomeNotTold => actions.retain(|action| !matches!(action, Action::Send { msg: Msg::NotAlone, .. })),
             Self::NoWake => actions.retain(|action| *action != Action::Wake),
             Self::FlushKeepsRight | Self::FlushForgetsOthers | Self::HomeNotUpdated | Self::RequesterNotListed => {}
             Self::SharerForgotten | Self::HomeKeepsItsDiff | Self::AcksNotAwaited | Self::UpdateUnderLock => {}
@@ -180,6 +185,7 @@ pub const SEEDED: &[Seeded<StringsRc>] = &[
     seeded(Bug::HomeKeepsItsDiff,   LOCK,    Form::Dms,  Grain::Event,  LOAD),
     seeded(Bug::AcksNotAwaited,     LOCK,    Form::None, Grain::Event,  LOAD),
     seeded(Bug::HomeNotUpdated,     LOCK,    Form::Dms,  Grain::Event,  LOAD),
+    seeded(Bug::HomeNotTold,        LOCK,    Form::None, Grain::Event,  "a copy that is alone is the only one, and clean"),
     seeded(Bug::NoWake,             LOCK,    Form::None, Grain::Event,  ENDS),
     seeded(Bug::UpdateUnderLock,    SHARING, Form::Dms,  Grain::Action, ENDS),
     seeded(Bug::Driver(Quirk::UnorderedChannels),         LOCKS,   Form::None, Grain::Event,  ROW),
@@ -196,24 +202,24 @@ const fn seeded(bug: Bug, world: &'static str, form: Form, grain: Grain, sentenc
 /// The worlds, with their states.
 #[rustfmt::skip]
 pub const COUNTED: &[Counted] = &[
-    counted("a lock moves a word between two nodes", [142, 238, 116, 224]),
-    counted("any of four critical sections, three nodes, one unit", [24_375, 64_354, 14_305, 42_254]),
-    counted("two locks move the two words of a unit, three nodes, first touch", [5_801, 16_501, 3_137, 10_505]),
-    counted("false sharing and locks, two processors a node, two units", [8_140, 36_243, 5_471, 28_691]),
-    counted("false sharing, two processors a node fault and release at once", [3_251, 9_563, 2_517, 8_000]),
-    counted("two units, any order, two processors a node", [37_378, 110_971, 25_836, 104_283]),
-    counted("producers and consumers over barriers, two processors a node, two units", [8_054, 31_309, 5_236, 25_417]),
+    counted("a lock moves a word between two nodes", [153, 249, 125, 234]),
+    counted("any of four critical sections, three nodes, one unit", [34_221, 89_834, 20_101, 61_262]),
+    counted("two locks move the two words of a unit, three nodes, first touch", [8_043, 22_767, 4_312, 14_972]),
+    counted("false sharing and locks, two processors a node, two units", [9_209, 38_361, 6_016, 29_844]),
+    counted("false sharing, two processors a node fault and release at once", [4_532, 13_442, 3_396, 11_073]),
+    counted("two units, any order, two processors a node", [33_053, 81_732, 22_307, 75_641]),
+    counted("producers and consumers over barriers, two processors a node, two units", [9_062, 27_138, 6_453, 22_531]),
     counted("producer and consumers over barriers, three nodes, the home is another", [1_593, 3_716, 799, 2_473]),
-    counted("exclusive mode is broken while two processors write", [1_228, 2_542, 857, 2_176]),
-    counted("exclusive mode at the home is broken", [819, 1_956, 598, 1_556]),
+    counted("exclusive mode is broken while two processors write", [1_228, 2_559, 857, 2_191]),
+    counted("exclusive mode at the home is broken", [824, 2_364, 598, 1_908]),
     counted("upgrades race: readers of one unit become writers", [244, 543, 145, 429]),
-    counted("an acquire while dirty: locks in locks", [1_342, 3_832, 740, 2_560]),
-    counted("an acquire while dirty, beside a writer of the same node", [1_537, 3_863, 1_145, 3_285]),
+    counted("an acquire while dirty: locks in locks", [1_510, 4_327, 838, 2_938]),
+    counted("an acquire while dirty, beside a writer of the same node", [2_140, 5_297, 1_567, 4_470]),
     counted("two releases of a node at once: a flush is skipped", [757, 2_218, 467, 1_684]),
-    counted("flags: a chain of three nodes through two units", [232, 574, 116, 468]),
-    counted("a view of two threads: one releases while the other stores", [1_372, 3_462, 938, 2_683]),
-    counted("a view of two threads: one acquires while the other faults", [3_197, 8_625, 2_396, 7_127]),
-    counted("two views of two threads on one node release and store", [1_705, 3_769, 1_176, 3_146]),
+    counted("flags: a chain of three nodes through two units", [225, 556, 115, 484]),
+    counted("a view of two threads: one releases while the other stores", [1_595, 4_123, 1_067, 3_137]),
+    counted("a view of two threads: one acquires while the other faults", [3_999, 10_985, 2_927, 8_974]),
+    counted("two views of two threads on one node release and store", [1_705, 3_798, 1_176, 3_171]),
     counted("a sharer that misses flushes is left alone and wants to upgrade", [6_563, 24_800, 1_800, 9_740]),
-    counted("any of two critical sections, one unit, two processors a node", [76_549, 244_749, 55_024, 198_685]),
+    counted("any of two critical sections, one unit, two processors a node", [88_202, 317_301, 64_184, 256_663]),
 ];

@@ -11,40 +11,42 @@ impl Live for StringsRc {
     const FAMILY: Family = Family::StringsRc;
 
     fn words(msg: update::Msg) -> (u8, u64) {
-        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, Page, Update, UpdateAck};
+        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, NotAlone, Page, Update, UpdateAck};
         match msg {
             AskHome => (1, 0),
             HomeIs(home) => (2, u64::from(home.0)),
             Fetch => (3, 0),
-            Page => (4, 0),
+            Page { alone } => (4, u64::from(alone)),
             Flush => (5, 0),
             FlushAck { updates } => (6, u64::from(updates)),
             Update { releaser } => (7, u64::from(releaser.0)),
             UpdateAck => (8, 0),
+            NotAlone => (9, 0),
         }
     }
 
     fn msg(number: u8, word: u64) -> Option<update::Msg> {
-        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, Page, Update, UpdateAck};
+        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, NotAlone, Page, Update, UpdateAck};
         let byte = u8::try_from(word);
         Some(match number {
             1 => AskHome,
             2 => HomeIs(NodeId(byte.ok()?)),
             3 => Fetch,
-            4 => Page,
+            4 => Page { alone: word != 0 },
             5 => Flush,
             6 => FlushAck { updates: byte.ok()? },
             7 => Update { releaser: NodeId(byte.ok()?) },
             8 => UpdateAck,
+            9 => NotAlone,
             _ => return None,
         })
     }
 
     fn counter(msg: update::Msg) -> Option<Counter> {
-        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, Page, Update, UpdateAck};
+        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, NotAlone, Page, Update, UpdateAck};
         match msg {
             Update { .. } => Some(Counter::Updates),
-            AskHome | HomeIs(_) | Fetch | Page | Flush | FlushAck { .. } | UpdateAck => None,
+            AskHome | HomeIs(_) | Fetch | Page { .. } | NotAlone | Flush | FlushAck { .. } | UpdateAck => None,
         }
     }
 
@@ -108,10 +110,11 @@ mod tests {
 
     #[test]
     fn every_message_of_strings_rc_survives_the_wire() {
-        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, Page, Update, UpdateAck};
+        use update::Msg::{AskHome, Fetch, Flush, FlushAck, HomeIs, NotAlone, Page, Update, UpdateAck};
         let last = NodeId(63);
-        let update = Update { releaser: last };
-        for msg in [AskHome, HomeIs(last), Fetch, Page, Flush, FlushAck { updates: 62 }, update, UpdateAck] {
+        let pages = [true, false].map(|alone| Page { alone });
+        let others = [AskHome, HomeIs(last), Fetch, NotAlone, Flush, FlushAck { updates: 62 }, UpdateAck];
+        for msg in pages.into_iter().chain(others).chain([Update { releaser: last }]) {
             let (number, word) = StringsRc::words(msg);
             assert_eq!(StringsRc::msg(number, word), Some(msg));
         }

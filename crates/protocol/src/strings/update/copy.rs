@@ -36,6 +36,8 @@ pub struct Unit {
     home_plus_one: u8,
     /// On the node's dirty list, or taken from it by a release that has not come to it; there is a twin.
     pub dirty: bool,
+    /// The node is the home, and nobody else has a copy: no twin, nothing to send.
+    pub alone: bool,
     /// A flush is under way.
     pub flushing: bool,
     /// The home has acknowledged it.
@@ -59,7 +61,7 @@ impl Unit {
     pub fn on(&mut self, place: Place, event: Event) -> Result<Step, Impossible> {
         use crate::page::Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
         use Mode::{AskingHome, Fetching, NoCopy, Untouched, Valid};
-        use Msg::{AskHome, Fetch, FlushAck, HomeIs, Page, Update, UpdateAck};
+        use Msg::{AskHome, Fetch, FlushAck, HomeIs, NotAlone, Page, Update, UpdateAck};
 
         Ok(match (self.mode, event) {
             // Faults.
@@ -76,7 +78,8 @@ impl Unit {
 
             // The home's answers.
             (AskingHome, Recv { msg: HomeIs(home), .. }) => { self.set_home(home); Step::done(&[Action::Wake]) }
-            (Fetching,   Recv { msg: Page, .. })         => self.arrived(place),
+            (Fetching,   Recv { msg: Page { alone }, .. }) => self.arrived(place, alone),
+            (Valid,      Recv { msg: NotAlone, .. }) if self.alone => self.not_alone(),
             (Valid,      Recv { msg: FlushAck { updates }, .. }) if self.flushing && !self.told => self.told(updates),
             (Valid,      Recv { msg: UpdateAck, .. })    if self.flushing => self.acked(-1),
 
@@ -88,7 +91,8 @@ impl Unit {
             | (Valid, Flush { .. } | NothingChanged)                       // not on the list; no flush is under way
             | (Untouched | AskingHome | NoCopy | Fetching | Valid, Invalidate { .. }) // no copy is ever invalidated
             | (Untouched | NoCopy | Fetching | Valid, Recv { msg: HomeIs(_), .. })
-            | (Untouched | AskingHome | NoCopy | Valid, Recv { msg: Page, .. })
+            | (Untouched | AskingHome | NoCopy | Valid, Recv { msg: Page { .. }, .. })
+            | (Untouched | AskingHome | NoCopy | Fetching | Valid, Recv { msg: NotAlone, .. })
             | (Untouched | AskingHome | NoCopy | Fetching, Recv { msg: FlushAck { .. } | UpdateAck | Update { .. }, .. })
             | (Valid, Recv { msg: FlushAck { .. } | UpdateAck, .. })       // no flush is under way
             | (Untouched | AskingHome | NoCopy | Fetching | Valid, Recv { msg: AskHome | Fetch | Msg::Flush, .. }) // the home's
@@ -121,8 +125,9 @@ impl Unit {
         Step::wait(&[send(self.known_home(), Msg::Fetch)])
     }
 
-    fn arrived(&mut self, place: Place) -> Step {
+    fn arrived(&mut self, place: Place, alone: bool) -> Step {
         self.mode = Mode::Valid;
+        self.alone = alone;
         if self.known_home() == place.me {
             Step::done(&[Action::Wake])
         } else {
@@ -137,12 +142,23 @@ impl Unit {
         Step::done(&[Action::Protect { view, access }])
     }
 
+    /// Another node gets a copy: what the home's views may write is dirty from now on. The list before the twin: a store that misses the
+    /// twin is made by a view whose next release finds the unit on the list.
+    fn not_alone(&mut self) -> Step {
+        self.alone = false;
+        if self.writers.is_empty() {
+            return Step::done(&[]);
+        }
+        self.dirty = true;
+        Step::done(&[Action::ListDirty(ViewSet::only(NODE)), Action::MakeTwin])
+    }
+
     /// The twin before the right to write: it must not have this view's stores. The home too needs one, for the sharers.
     fn write(&mut self, view: ViewId) -> Step {
         self.mapped = self.mapped.with(view);
         self.writers = self.writers.with(view);
         let right = Action::Protect { view, access: Access::Write };
-        if self.dirty {
+        if self.dirty || self.alone {
             return Step::done(&[right]);
         }
         self.dirty = true;

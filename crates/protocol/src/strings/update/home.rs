@@ -23,13 +23,22 @@ impl Directory {
         let sharer = self.sharers.contains(from);
         Ok(match msg {
             // A sharer before the page is read: whatever is applied from now on is sent to it too, behind the page.
-            Msg::Fetch if !sharer => { self.sharers = self.sharers.with(from); Step::done(&[send_with(from, Msg::Page, Contents::Frame)]) }
+            Msg::Fetch if !sharer => self.fetch(home, from),
             Msg::Flush if sharer  => self.flush(home, from),
 
             Msg::Fetch | Msg::Flush // of whom nobody would expect it
-            | Msg::AskHome | Msg::HomeIs(_) | Msg::Page | Msg::FlushAck { .. } | Msg::Update { .. } | Msg::UpdateAck
+            | Msg::AskHome | Msg::HomeIs(_) | Msg::Page { .. } | Msg::NotAlone | Msg::FlushAck { .. } | Msg::Update { .. } | Msg::UpdateAck
                 => return Err(Impossible::Directory { from, msg }),
         })
+    }
+
+    /// The page to a new sharer. The home, if it was alone with it, is told first: what its views store from now on is in its diff.
+    fn fetch(&mut self, home: NodeId, from: NodeId) -> Step {
+        let ends_alone = self.sharers == NodeSet::only(home);
+        self.sharers = self.sharers.with(from);
+        let alone = self.sharers == NodeSet::only(home);
+        let page = send_with(from, Msg::Page { alone }, Contents::Frame);
+        if ends_alone { Step::done(&[send(home, Msg::NotAlone), page]) } else { Step::done(&[page]) }
     }
 
     /// Into the master copy, and on to everybody else who has one. The home's own diff is in its frame already.

@@ -20,10 +20,11 @@ type Sentence = (&'static str, fn(&Whole<'_>) -> bool);
 
 /// Hold at every moment.
 const ALWAYS: &[Sentence] = &[
-    ("a unit that a view may write is on its node's dirty list", writers_are_dirty),
+    ("a unit that a view may write is on its node's dirty list, unless the home is alone with it", writers_are_dirty),
     ("a view that may write has a mapping", writers_are_mapped),
     ("only a valid copy is mapped, dirty or flushed", nothing_without_copy),
     ("whoever has a copy is in the sharing set", copies_are_shared),
+    ("a copy that is alone is the only one, and clean", alone_is_alone),
 ];
 
 /// Hold when nothing is under way.
@@ -42,7 +43,12 @@ pub fn check(whole: &Whole<'_>) -> Result<(), &'static str> {
 }
 
 fn writers_are_dirty(whole: &Whole<'_>) -> bool {
-    whole.units.iter().all(|unit| unit.dirty || unit.writers.is_empty())
+    whole.units.iter().all(|unit| unit.dirty || unit.alone || unit.writers.is_empty())
+}
+
+fn alone_is_alone(whole: &Whole<'_>) -> bool {
+    let alone = whole.units.iter().any(|unit| unit.alone);
+    !alone || (copies(whole).len() == 1 && whole.units.iter().all(|unit| !unit.alone || !unit.dirty))
 }
 
 fn writers_are_mapped(whole: &Whole<'_>) -> bool {

@@ -21,6 +21,10 @@
 //! asked for there), and since everything about a unit that a node receives comes from the home in one order, an update cannot
 //! meet a copy that is still being fetched: a node is sent the page, which has the diff, or the update after the page.
 //!
+//! **Alone at home.** The home needs twins too, for the sharers; but not while there are none ([`Unit::alone`]): what only its own
+//! processors use costs nothing. When another node asks for the page, the home's copy goes on the dirty list with a twin,
+//! before the page is read.
+//!
 //! **The node releases.** Strings' threads share an address space, so a release by one thread sends what all of them have written
 //! [Strings §2.6]. Here too the dirty list is the node's ([`Protocol::RELEASES_NODE`]), whichever of its processes stored. A view
 //! that releases loses its own right to write; other views go on writing against a refreshed twin, and the unit stays
@@ -64,7 +68,12 @@ pub enum Msg {
     /// requester -> home: the page, please.
     Fetch,
     /// home -> requester: the page.
-    Page,
+    Page {
+        /// The requester is the home, and nobody else has a copy.
+        alone: bool,
+    },
+    /// home -> itself: another node gets a copy.
+    NotAlone,
     /// releaser -> home: a diff.
     Flush,
     /// home -> releaser: applied, and passed on to so many sharers.
@@ -86,13 +95,18 @@ impl Message for Msg {
         match self {
             Self::AskHome => Role::Manager,
             Self::Fetch | Self::Flush => Role::Home,
-            Self::HomeIs(_) | Self::Page | Self::FlushAck { .. } | Self::Update { .. } | Self::UpdateAck => Role::Copy,
+            Self::HomeIs(_)
+            | Self::Page { .. }
+            | Self::NotAlone
+            | Self::FlushAck { .. }
+            | Self::Update { .. }
+            | Self::UpdateAck => Role::Copy,
         }
     }
 
     fn class(self) -> Class {
         match self {
-            Self::Fetch | Self::Page | Self::Flush | Self::FlushAck { .. } => Class::Data,
+            Self::Fetch | Self::Page { .. } | Self::NotAlone | Self::Flush | Self::FlushAck { .. } => Class::Data,
             Self::Update { .. } | Self::UpdateAck => Class::Data,
             Self::AskHome | Self::HomeIs(_) => Class::Metadata,
         }
@@ -151,7 +165,7 @@ impl Protocol for StringsRc {
     fn on_manager(manager: &mut FirstTouch, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
         match msg {
             Msg::AskHome => Ok(Step::done(&[send(from, Msg::HomeIs(manager.decide(from)))])),
-            Msg::HomeIs(_) | Msg::Fetch | Msg::Page | Msg::Flush | Msg::FlushAck { .. } => {
+            Msg::HomeIs(_) | Msg::Fetch | Msg::Page { .. } | Msg::NotAlone | Msg::Flush | Msg::FlushAck { .. } => {
                 Err(Impossible::Manager { msg })
             }
             Msg::Update { .. } | Msg::UpdateAck => Err(Impossible::Manager { msg }),
