@@ -66,7 +66,7 @@ pub fn protocols() -> Vec<Protocol> {
         let transports = ["shm", "tcp"]
             .into_iter()
             .filter(|transport| rest.iter().take(2).any(|word| word.trim_end_matches(',') == *transport));
-        Protocol { name, transports: transports.collect(), one_level: line.contains("every process is a node") }
+        Protocol { name, transports: transports.collect(), one_level: line.contains("one level") }
     };
     listed.lines().filter(|line| !line.starts_with("auto ")).map(parse).collect()
 }
