@@ -100,7 +100,7 @@ pub const PROTOCOLS: &[Named] = &[
         one_level: false,
     },
     Named {
-        line: "TreadMarks' lazy release consistency: diffs fetched from their writers; one level, as csm-1l-dms",
+        line: "TreadMarks' lazy release consistency: diffs come from their writers; every process is a node of its own",
         family: Family::Tmk,
         tcp: Some(Variant::NONE),
         one_level: true,
