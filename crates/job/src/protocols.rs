@@ -100,7 +100,7 @@ pub const PROTOCOLS: &[Named] = &[
         one_level: false,
     },
     Named {
-        line: "TreadMarks' lazy release consistency: diffs come from their writers; every process is a node of its own",
+        line: "TreadMarks' lazy release consistency: diffs come from their writers; one level: every process is a node",
         family: Family::Tmk,
         tcp: Some(Variant::NONE),
         one_level: true,
