@@ -522,6 +522,8 @@ impl<'a, P: Subject> Run<'a, P> {
             Contents::Received => received,
             Contents::Frame => Some(Payload::Page(copy.frame)),
             Contents::Twin => Some(Payload::Page(copy.twin)),
+            Contents::Released if P::has_twin(&copy.unit) => Some(Payload::Page(copy.twin)),
+            Contents::Released => Some(Payload::Page(copy.frame)),
             Contents::Diff { refresh } => {
                 let (frame, twin) = (copy.frame, copy.twin);
                 let differs = |word: usize| (frame[word] != twin[word]).then_some(frame[word]);

@@ -50,6 +50,7 @@ fn with(contents: Contents) -> &'static str {
         Contents::Frame => "+Frame",
         Contents::Received => "+Received",
         Contents::Twin => "+Twin",
+        Contents::Released => "+Released",
         Contents::Diff { refresh: false } => "+Diff",
         Contents::Diff { refresh: true } => "+Diff, twin refreshed",
     }

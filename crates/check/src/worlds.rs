@@ -172,6 +172,15 @@ pub const WORLDS: &[World] = &[
         states: [1_477, 3_944, 1_421, 3_904, 828, 2_735],
     },
     World {
+        name: "a word is put back before the release, while a third node fetches",
+        text: "nodes 3 views 1 units 1
+            home u0 n0
+            n0: store u0.0 = 1; store u0.0 = 0; set a
+            n1: load u0.1; await a; load u0.0
+            n2: load u0.1",
+        states: [2_477, 7_715, 2_438, 7_854, 1_248, 4_426],
+    },
+    World {
         name: "flags: a chain of three nodes through two units",
         text: "nodes 3 views 1 units 2
             home u0 n2

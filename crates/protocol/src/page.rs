@@ -97,6 +97,9 @@ pub enum Contents {
         /// Keep the twin, refreshed.
         refresh: bool,
     },
+    /// What the node has released of the page: its twin, where it has one, else its frame. A store that is not released yet may be
+    /// taken back before the release, and then no diff tells of it. To the node itself nothing.
+    Released,
     /// What came with the message that is being handled, passed on.
     Received,
 }

@@ -432,6 +432,8 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
             Contents::Nothing => None,
             Contents::Frame => Some(Page::at(self.at(from).frame())),
             Contents::Twin => Some(Page::at(self.at(from).twin())),
+            Contents::Released if self.at(from).has_twin() => Some(Page::at(self.at(from).twin())),
+            Contents::Released => Some(Page::at(self.at(from).frame())),
             Contents::Diff { refresh } => return self.send_diff(from, to, msg, refresh),
             Contents::Received => return to.iter().for_each(|to| self.send_one(from, to, msg, received)),
         };

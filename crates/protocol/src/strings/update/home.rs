@@ -32,12 +32,13 @@ impl Directory {
         })
     }
 
-    /// The page to a new sharer. The home, if it was alone with it, is told first: what its views store from now on is in its diff.
+    /// The page to a new sharer, without the stores that the home's views have not released: their diff is against what others have.
+    /// The home, if it was alone with it, is told first: what its views store from now on is in its diff.
     fn fetch(&mut self, home: NodeId, from: NodeId) -> Step {
         let ends_alone = self.sharers == NodeSet::only(home);
         self.sharers = self.sharers.with(from);
         let alone = self.sharers == NodeSet::only(home);
-        let page = send_with(from, Msg::Page { alone }, Contents::Frame);
+        let page = send_with(from, Msg::Page { alone }, Contents::Released);
         if ends_alone { Step::done(&[send(home, Msg::NotAlone), page]) } else { Step::done(&[page]) }
     }
 
