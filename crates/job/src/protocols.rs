@@ -34,7 +34,7 @@ pub const AUTO: &str = "auto";
 pub const fn best(transport: Transport) -> &'static str {
     match transport {
         Transport::Shm => "csm-dms",
-        Transport::Tcp => "csm-none",
+        Transport::Tcp => "strings-rc",
     }
 }
 
