@@ -124,31 +124,120 @@ pub fn run<P: Subject>(shape: Shape, form: Form, grain: Grain, seed: u64) -> Res
 
 type Failure = ((Broken, Vec<String>), usize);
 
-/// Goes on until nothing can happen. Some schedules prefer one task for long, so that others fall far behind.
-fn interleave<P: Subject>(rules: &Rules<P>, mut random: Random, traced: bool) -> Result<usize, Failure> {
+/// Steps after the delays in which everybody must come to an end.
+const HEALED_MAX: usize = 200_000;
+/// The most steps with delays.
+const DELAYED_MAX: usize = 2_000;
+/// Steps for which the same tasks stand still.
+const DELAY: usize = 100;
+
+/// Which of the things that can happen does. First come delays: a third of the tasks, processors and channels, stand still as long as
+/// anybody else can go on, others the next time. Then the delays stop, everything may happen at any time, and in a bounded number
+/// of steps everybody must have got every answer: the phase of liveness. Some schedules prefer one task for long in both phases.
+pub(crate) struct Schedule {
+    random: Random,
+    stickiness: usize,
+    last: Option<u16>,
+    delayed: usize,
+    steps: usize,
+}
+
+impl Schedule {
+    pub(crate) fn new(mut random: Random) -> Self {
+        let stickiness = [0, 1, 7, 30][random.below(4)];
+        let delayed = random.below(2) * random.below(DELAYED_MAX);
+        Self { random, stickiness, last: None, delayed, steps: 0 }
+    }
+
+    /// One of `moves`, of which there is at least one.
+    pub(crate) fn next(&mut self, moves: &[Move]) -> Move {
+        let (last, free) = (self.last, moves.iter().filter(|one| !self.stands_still(one.task)).count());
+        let again = moves.iter().find(|one| last == Some(one.task) && !self.stands_still(one.task)).copied();
+        let next = match again {
+            Some(next) if self.random.below(self.stickiness + 1) > 0 => next,
+            Some(_) | None if free == 0 => moves[self.random.below(moves.len())],
+            Some(_) | None => {
+                let place = self.random.below(free);
+                let mut free = moves.iter().filter(|one| !self.stands_still(one.task));
+                *free.nth(place).expect("so many there are")
+            }
+        };
+        self.last = Some(next.task);
+        self.steps += 1;
+        next
+    }
+
+    fn stands_still(&self, task: u16) -> bool {
+        self.steps < self.delayed && Random::new((self.steps / DELAY * 1_000 + usize::from(task)) as u64).below(3) == 0
+    }
+
+    /// How many steps there were.
+    pub(crate) const fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Somebody waits for ever.
+    ///
+    /// # Errors
+    /// That sentence.
+    pub(crate) fn is_in_time(&self) -> Result<(), Broken> {
+        if self.steps <= self.delayed + HEALED_MAX {
+            return Ok(());
+        }
+        Err(Broken::new(ENDS, format!("{HEALED_MAX} steps after the last delay something still happens")))
+    }
+}
+
+/// Goes on until nothing can happen.
+fn interleave<P: Subject>(rules: &Rules<P>, random: Random, traced: bool) -> Result<usize, Failure> {
     let mut run = Run::new(rules);
     run.trace = traced.then(Vec::new);
-    let stickiness = [0, 1, 7, 30][random.below(4)];
-    let (mut moves, mut steps) = (Vec::new(), 0);
-    let mut last: Option<Move> = None;
+    let (mut schedule, mut moves) = (Schedule::new(random), Vec::new());
     loop {
         run.moves(&mut moves);
         if moves.is_empty() {
-            let ending = ended(&run);
+            let (ending, steps) = (ended(&run), schedule.steps());
             return ending.map(|()| steps).map_err(|broken| ((broken, run.trace.unwrap_or_default()), steps));
         }
-        let again = last.and_then(|last| moves.iter().find(|next| next.task == last.task));
-        let next = match again {
-            Some(&next) if random.below(stickiness + 1) > 0 => next,
-            Some(_) | None => moves[random.below(moves.len())],
-        };
-        last = Some(next);
-        steps += 1;
-        if let Err(broken) = run.apply(next).and_then(|()| look(&run)) {
-            return Err(((broken, run.trace.unwrap_or_default()), steps));
+        let next = schedule.next(&moves);
+        let result = run.apply(next).and_then(|()| look(&run)).and_then(|()| schedule.is_in_time());
+        if let Err(broken) = result {
+            return Err(((broken, run.trace.unwrap_or_default()), schedule.steps()));
         }
-        if steps % 64 == 0 {
+        if schedule.steps() % 64 == 0 {
             run.world.make_canonical(rules.program.shape);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_keep_tasks_back_for_a_while_and_then_everybody_is_served() {
+        let moves: Vec<Move> = (0..6).map(|task| Move { task, choice: 0 }).collect();
+        let mut delayed = 0;
+        for seed in 0..50 {
+            let mut schedule = Schedule::new(Random::new(seed));
+            let until = schedule.delayed;
+            let mut still = [false; 6];
+            for _ in 0..until {
+                let kept: Vec<u16> = (0..6).filter(|&task| schedule.stands_still(task)).collect();
+                let next = schedule.next(&moves);
+                assert!(kept.len() == 6 || !kept.contains(&next.task), "who stands still does not go on");
+                kept.iter().for_each(|&task| still[usize::from(task)] = true);
+            }
+            delayed += usize::from(still.contains(&true));
+            assert!((0..6).all(|task| !schedule.stands_still(task)), "the delays have stopped");
+        }
+        assert!(delayed > 10, "{delayed} of 50 schedules delay somebody");
+    }
+
+    #[test]
+    fn what_goes_on_for_ever_is_told() {
+        let mut schedule = Schedule::new(Random::new(1));
+        schedule.steps = DELAYED_MAX + HEALED_MAX + 1;
+        assert_eq!(schedule.is_in_time().map_err(|broken| broken.sentence), Err(ENDS));
     }
 }

@@ -13,7 +13,7 @@ use crate::explore::{Report, Violation, digest};
 use crate::litmus::{Litmus, OUTCOMES};
 use crate::processor::Move;
 use crate::program::{Program, Shape};
-use crate::random::{Random, program};
+use crate::random::{Random, Schedule, program};
 
 pub use crate::explore::{ENDS, LISTS, RIGHTS, TOO_MANY};
 
@@ -215,37 +215,23 @@ pub fn run(shape: Shape, form: Form, grain: Grain, seed: u64) -> Result<usize, B
     })
 }
 
-/// Steps after which a run counts as going on for ever.
-const STEPS_MAX: usize = 200_000;
-
-/// Goes on until nothing can happen. Some schedules prefer one task for long, so that others fall far behind.
-fn interleave(rules: &Rules, mut random: Random, traced: bool) -> Result<usize, (Broken, Vec<String>, usize)> {
+/// Goes on until nothing can happen.
+fn interleave(rules: &Rules, random: Random, traced: bool) -> Result<usize, (Broken, Vec<String>, usize)> {
     let mut run = Run::new(rules);
     run.trace = traced.then(Vec::new);
-    let stickiness = [0, 1, 7, 30][random.below(4)];
-    let (mut moves, mut steps) = (Vec::new(), 0);
-    let mut last: Option<Move> = None;
-    let failed = |broken, run: Run<'_>, steps| (broken, run.trace.unwrap_or_default(), steps);
+    let (mut schedule, mut moves) = (Schedule::new(random), Vec::new());
     loop {
         run.moves(&mut moves);
-        if moves.is_empty() {
-            return match ended(&run) {
-                Ok(()) => Ok(steps),
-                Err(broken) => Err(failed(broken, run, steps)),
-            };
-        }
-        let again = last.and_then(|last| moves.iter().find(|next| next.task == last.task));
-        let next = match again {
-            Some(&next) if random.below(stickiness + 1) > 0 => next,
-            Some(_) | None => moves[random.below(moves.len())],
+        let result = if moves.is_empty() {
+            ended(&run)
+        } else {
+            let next = schedule.next(&moves);
+            step(&mut run, next).and_then(|()| schedule.is_in_time())
         };
-        last = Some(next);
-        steps += 1;
-        if let Err(broken) = step(&mut run, next) {
-            return Err(failed(broken, run, steps));
-        }
-        if steps > STEPS_MAX {
-            return Err(failed(Broken::new(ENDS, "it goes on and on"), run, steps));
+        match result {
+            Ok(()) if moves.is_empty() => return Ok(schedule.steps()),
+            Ok(()) => {}
+            Err(broken) => return Err((broken, run.trace.unwrap_or_default(), schedule.steps())),
         }
     }
 }
