@@ -7,7 +7,7 @@ use std::fmt;
 /// Why memory and sockets do not make a mesh.
 #[derive(Debug)]
 pub enum AttachError {
-    /// The memory is shorter than [`Mesh::bytes`].
+    /// The memory is shorter than [`Mesh::bytes`](crate::Mesh::bytes).
     TooSmall {
         /// What is needed.
         needed: usize,
@@ -42,7 +42,7 @@ pub enum Wait {
     Also,
     /// The time is over.
     TimedOut,
-    /// The peer is lost. Reported to one caller of the node; [`Mesh::gone`] tells all.
+    /// The peer is lost. Reported to one caller of the node; [`Mesh::gone`](crate::Mesh::gone) tells all.
     PeerGone(NodeId),
 }
 
