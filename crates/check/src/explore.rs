@@ -52,6 +52,20 @@ pub struct Violation {
     pub steps: usize,
 }
 
+impl Violation {
+    /// A broken sentence at the end of a run of so many steps.
+    pub(crate) fn after(broken: Broken, trace: Vec<String>, steps: usize, seed: Option<u64>) -> Self {
+        Self { sentence: broken.sentence, detail: broken.detail, trace, seed, steps }
+    }
+}
+
+/// Without a run that leads there.
+impl From<Broken> for Violation {
+    fn from(broken: Broken) -> Self {
+        Self::after(broken, Vec::new(), 0, None)
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "violated after {} steps: {} ({})", self.steps, self.sentence, self.detail)?;
@@ -114,13 +128,7 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
             }
         }
         if parents.len() > states_max {
-            report.violation = Some(Violation {
-                sentence: TOO_MANY,
-                detail: format!("more than {states_max} states"),
-                trace: Vec::new(),
-                steps: 0,
-                seed: None,
-            });
+            report.violation = Some(Broken::new(TOO_MANY, format!("more than {states_max} states")).into());
             break;
         }
     }
@@ -161,14 +169,8 @@ impl Ends {
     }
 }
 
-/// Runs the way to a violation once more, writing it down.
-fn replay<P: Subject>(
-    rules: &Rules<P>,
-    parents: &[(u32, Move)],
-    id: u32,
-    last: Option<Move>,
-    broken: Broken,
-) -> Violation {
+/// The moves from the beginning to the state `id`, and then `last`. A state knows the one before it, and the move from there.
+pub(crate) fn way_to(parents: &[(u32, Move)], id: u32, last: Option<Move>) -> Vec<Move> {
     let mut moves: Vec<Move> = last.into_iter().collect();
     let mut at = id;
     while at != 0 {
@@ -177,6 +179,18 @@ fn replay<P: Subject>(
         at = before;
     }
     moves.reverse();
+    moves
+}
+
+/// Runs the way to a violation once more, writing it down.
+fn replay<P: Subject>(
+    rules: &Rules<P>,
+    parents: &[(u32, Move)],
+    id: u32,
+    last: Option<Move>,
+    broken: Broken,
+) -> Violation {
+    let moves = way_to(parents, id, last);
     let mut run = Run::new(rules);
     run.trace = Some(Vec::new());
     for &step in &moves {
@@ -185,8 +199,7 @@ fn replay<P: Subject>(
         }
         run.world.make_canonical(rules.program.shape);
     }
-    let trace = run.trace.unwrap_or_default();
-    Violation { sentence: broken.sentence, detail: broken.detail, trace, steps: moves.len(), seed: None }
+    Violation::after(broken, run.trace.unwrap_or_default(), moves.len(), None)
 }
 
 /// What must hold after every step.

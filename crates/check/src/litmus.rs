@@ -82,7 +82,6 @@ impl Litmus {
     }
 
     fn wrong(&self, why: String) -> Violation {
-        let Broken { sentence, detail } = Broken::new(OUTCOMES, format!("{}: {why}", self.name));
-        Violation { sentence, detail, trace: Vec::new(), seed: None, steps: 0 }
+        Broken::new(OUTCOMES, format!("{}: {why}", self.name)).into()
     }
 }

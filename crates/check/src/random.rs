@@ -118,7 +118,7 @@ pub fn run<P: Subject>(shape: Shape, form: Form, grain: Grain, seed: u64) -> Res
             Err(((broken, trace), _)) => (broken, trace),
             Ok(_) => (Broken::new(ENDS, "a run that cannot be repeated"), Vec::new()),
         };
-        Box::new(Violation { sentence: broken.sentence, detail: broken.detail, trace, steps, seed: Some(seed) })
+        Box::new(Violation::after(broken, trace, steps, Some(seed)))
     })
 }
 

@@ -107,7 +107,8 @@ pub fn check_cashmere(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result
 pub fn check_broadcast(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
     let mut explorations = Vec::new();
     for (name, pinned) in broadcast::PINNED {
-        let world = worlds::named(name).ok_or_else(|| told(Broken::new(COUNTED, format!("no world {name}"))))?;
+        let world =
+            worlds::named(name).ok_or_else(|| Violation::from(Broken::new(COUNTED, format!("no world {name}"))))?;
         let both = [Grain::Event, Grain::Action].into_iter().zip(*pinned);
         explorations.extend(both.map(|(grain, pinned)| Exploration {
             name,
@@ -127,7 +128,8 @@ pub fn check_broadcast(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Resul
 pub fn check_migration(options: Options<'_>, say: &mut dyn FnMut(&str)) -> Result<Summary, Violation> {
     let mut explorations = Vec::new();
     for (name, pinned) in migration::PINNED {
-        let world = worlds::named(name).ok_or_else(|| told(Broken::new(COUNTED, format!("no world {name}"))))?;
+        let world =
+            worlds::named(name).ok_or_else(|| Violation::from(Broken::new(COUNTED, format!("no world {name}"))))?;
         let all = WAYS.into_iter().zip(*pinned);
         let here = all.filter(|((form, _), _)| options.forms.contains(form));
         explorations.extend(here.map(|((form, grain), pinned)| Exploration {
@@ -164,7 +166,7 @@ fn strings_options(options: Options<'_>) -> Options<'_> {
 fn of_strings(worlds: &[strings::Counted]) -> Result<Vec<Exploration>, Violation> {
     let mut explorations = Vec::new();
     for world in worlds {
-        let (name, text) = (world.world, world.program().map_err(|why| told(Broken::new(COUNTED, why)))?);
+        let (name, text) = (world.world, world.program().map_err(|why| Violation::from(Broken::new(COUNTED, why)))?);
         let all = strings::WAYS.into_iter().zip(world.states);
         explorations.extend(all.map(|((form, grain), pinned)| Exploration { name, text, form, grain, pinned }));
     }
@@ -194,7 +196,7 @@ fn check_tables<P: Subject>(
     say("seeded bugs:");
     let seeded_here = seeded.iter().filter(|seeded| options.forms.contains(&seeded.form));
     for seeded in seeded_here.clone() {
-        let caught = seeded.find().map_err(|why| told(Broken::new(CAUGHT, why)))?;
+        let caught = seeded.find().map_err(|why| Violation::from(Broken::new(CAUGHT, why)))?;
         let (bug, form) = (seeded.name(), format!("{:?}", seeded.form));
         say(&format!("  {bug:<26} {form:<4} caught after {:>2} steps: {}", caught.steps, caught.sentence));
         summary.bugs += 1;
@@ -224,7 +226,7 @@ fn explore_worlds<P: Subject>(
             say(&format!("  {name}"));
             last = name;
         }
-        let program = Program::parse(text).map_err(|why| told(Broken::new(COUNTED, why)))?;
+        let program = Program::parse(text).map_err(|why| Violation::from(Broken::new(COUNTED, why)))?;
         let rules = Rules::<P> { program, form, grain, bug: None };
         let clock = Instant::now();
         let report = explore(&rules, STATES_MAX);
@@ -239,7 +241,7 @@ fn explore_worlds<P: Subject>(
         ));
         if states != pinned {
             let detail = format!("{name}, {way}: {states}, not {pinned}");
-            return Err(told(Broken::new(COUNTED, detail)));
+            return Err(Violation::from(Broken::new(COUNTED, detail)));
         }
         summary.worlds += 1;
         summary.states += states;
@@ -276,8 +278,4 @@ fn way(form: Form, grain: Grain) -> &'static str {
         (Form::Dms, Grain::Event) => "DMS,  by event ",
         (Form::Dms, Grain::Action) => "DMS,  by action",
     }
-}
-
-fn told(Broken { sentence, detail }: Broken) -> Violation {
-    Violation { sentence, detail, trace: Vec::new(), seed: None, steps: 0 }
 }

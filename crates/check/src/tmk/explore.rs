@@ -9,7 +9,7 @@ use finespun_types::Access;
 use super::driver::{Form, Rules, Run};
 use super::world::{Doing, Letter};
 use crate::driver::{Broken, Grain};
-use crate::explore::{Report, Violation, digest};
+use crate::explore::{Report, Violation, digest, way_to};
 use crate::litmus::{Litmus, OUTCOMES};
 use crate::processor::Move;
 use crate::program::{Program, Shape};
@@ -52,7 +52,7 @@ pub fn explore(rules: &Rules, states_max: usize) -> Report {
         }
         if report.violation.is_none() && parents.len() > states_max {
             let broken = Broken::new(TOO_MANY, format!("more than {states_max} states"));
-            report.violation = Some(told(broken, Vec::new(), 0, None));
+            report.violation = Some(broken.into());
         }
         if report.violation.is_some() {
             break;
@@ -80,14 +80,7 @@ fn step(run: &mut Run<'_>, next: Move) -> Result<(), Broken> {
 }
 
 fn replay(rules: &Rules, parents: &[(u32, Move)], id: u32, last: Option<Move>, broken: Broken) -> Violation {
-    let mut moves: Vec<Move> = last.into_iter().collect();
-    let mut at = id;
-    while at != 0 {
-        let (before, step) = parents[at as usize];
-        moves.push(step);
-        at = before;
-    }
-    moves.reverse();
+    let moves = way_to(parents, id, last);
     let mut run = Run::new(rules);
     run.trace = Some(Vec::new());
     for &step in &moves {
@@ -95,11 +88,7 @@ fn replay(rules: &Rules, parents: &[(u32, Move)], id: u32, last: Option<Move>, b
             break;
         }
     }
-    told(broken, run.trace.unwrap_or_default(), moves.len(), None)
-}
-
-fn told(Broken { sentence, detail }: Broken, trace: Vec<String>, steps: usize, seed: Option<u64>) -> Violation {
-    Violation { sentence, detail, trace, steps, seed }
+    Violation::after(broken, run.trace.unwrap_or_default(), moves.len(), None)
 }
 
 /// What must hold after every step.
@@ -174,7 +163,7 @@ fn ended(run: &Run<'_>) -> Result<(), Broken> {
 /// # Errors
 /// The first violation, or an outcome that is not listed or missing.
 pub fn litmus(litmus: &Litmus) -> Result<usize, Violation> {
-    let wrong = |why: String| told(Broken::new(OUTCOMES, format!("{}: {why}", litmus.name)), Vec::new(), 0, None);
+    let wrong = |why: String| Violation::from(Broken::new(OUTCOMES, format!("{}: {why}", litmus.name)));
     let program = Program::parse(litmus.text).map_err(wrong)?;
     let (mut reached, mut states) = (BTreeSet::new(), 0);
     for (form, grain) in super::worlds::WAYS {
@@ -211,7 +200,7 @@ pub fn run(shape: Shape, form: Form, grain: Grain, seed: u64) -> Result<usize, B
             Err((broken, trace, _)) => (broken, trace),
             Ok(_) => (Broken::new(ENDS, "a run that cannot be repeated"), Vec::new()),
         };
-        Box::new(told(broken, trace, steps, Some(seed)))
+        Box::new(Violation::after(broken, trace, steps, Some(seed)))
     })
 }
 

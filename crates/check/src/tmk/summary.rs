@@ -65,7 +65,7 @@ pub fn check_tmk(options: Options, say: &mut dyn FnMut(&str)) -> Result<Summary,
     }
     say("seeded bugs:");
     for seeded in SEEDED {
-        let caught = seeded.find().map_err(|why| told(Broken::new(CAUGHT, why)))?;
+        let caught = seeded.find().map_err(|why| Violation::from(Broken::new(CAUGHT, why)))?;
         let bug = format!("{:?}", seeded.bug);
         say(&format!("  {bug:<26} caught after {:>2} steps: {}", caught.steps, caught.sentence));
         summary.bugs += 1;
@@ -87,7 +87,7 @@ pub fn check_tmk(options: Options, say: &mut dyn FnMut(&str)) -> Result<Summary,
 fn explore_world(world: &World, summary: &mut Summary, say: &mut dyn FnMut(&str)) -> Result<(), Violation> {
     say(&format!("  {}", world.name));
     for ((form, grain), pinned) in WAYS.into_iter().zip(world.states) {
-        let rules = world.rules(form, grain).map_err(|why| told(Broken::new(COUNTED, why)))?;
+        let rules = world.rules(form, grain).map_err(|why| Violation::from(Broken::new(COUNTED, why)))?;
         let report = explore(&rules, STATES_MAX);
         if let Some(violation) = report.violation {
             return Err(violation);
@@ -96,7 +96,7 @@ fn explore_world(world: &World, summary: &mut Summary, say: &mut dyn FnMut(&str)
         say(&format!("    {} {way} {states:>7} states {transitions:>8} transitions", rules.program.shape));
         if states != pinned {
             let detail = format!("{}, {way}: {states}, not {pinned}", world.name);
-            return Err(told(Broken::new(COUNTED, detail)));
+            return Err(Violation::from(Broken::new(COUNTED, detail)));
         }
         summary.worlds += 1;
         summary.states += states;
@@ -112,8 +112,4 @@ fn way(form: Form, grain: Grain) -> &'static str {
         (Form::Direct, Grain::Event) => "direct,   by event ",
         (Form::Direct, Grain::Action) => "direct,   by action",
     }
-}
-
-fn told(Broken { sentence, detail }: Broken) -> Violation {
-    Violation { sentence, detail, trace: Vec::new(), seed: None, steps: 0 }
 }
