@@ -11,6 +11,7 @@ pub mod cashmere;
 pub mod page;
 pub mod strings;
 pub mod tmk;
+pub mod whole;
 
 /// Which tables a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

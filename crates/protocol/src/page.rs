@@ -279,6 +279,15 @@ pub(crate) const fn send_with<M>(to: NodeId, msg: M, contents: Contents) -> Acti
     Action::Send { to: NodeSet::only(to), msg, contents }
 }
 
+/// What a view may do, where these views have a mapping and these a writable one.
+pub(crate) fn access(mapped: ViewSet, writers: ViewSet, view: ViewId) -> Access {
+    match (mapped.contains(view), writers.contains(view)) {
+        (false, _) => Access::None,
+        (true, false) => Access::Read,
+        (true, true) => Access::Write,
+    }
+}
+
 /// Who a message is for: which of a unit's tables at the receiver takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {

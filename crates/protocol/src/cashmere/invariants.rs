@@ -4,20 +4,11 @@
 use finespun_types::{NodeId, NodeSet, ViewSet};
 
 use super::{Directory, Mode, Phase, Unit};
+use crate::whole;
 
 /// One unit as seen from above.
-#[derive(Clone, Copy, Debug)]
-pub struct Whole<'a> {
-    /// The copies, by node.
-    pub units: &'a [Unit],
-    /// The directory entry at the home.
-    pub directory: &'a Directory,
-    /// Is any message about this unit under way, or an action not yet performed?
-    pub in_flight: bool,
-}
-
-/// The sentences, each with its test.
-type Sentence = (&'static str, fn(&Whole<'_>) -> bool);
+pub type Whole<'a> = whole::Whole<'a, Unit, Directory>;
+type Sentence = whole::Sentence<Unit, Directory>;
 
 /// Hold at every moment.
 const ALWAYS: &[Sentence] = &[
@@ -45,7 +36,7 @@ const NO_SURPLUS: &[Sentence] = &[("the sharing set holds no node without a copy
 /// The first sentence that does not hold.
 pub fn check(whole: &Whole<'_>) -> Result<(), &'static str> {
     check_moving(whole)?;
-    all(whole, if whole.in_flight { &[] } else { NO_SURPLUS })
+    whole::check(whole, &[], NO_SURPLUS)
 }
 
 /// Checks those that hold where homes move, too: there a node that left may stay in the sharing set.
@@ -53,15 +44,7 @@ pub fn check(whole: &Whole<'_>) -> Result<(), &'static str> {
 /// # Errors
 /// The first sentence that does not hold.
 pub fn check_moving(whole: &Whole<'_>) -> Result<(), &'static str> {
-    all(whole, ALWAYS)?;
-    all(whole, if whole.in_flight { &[] } else { AT_REST })
-}
-
-fn all(whole: &Whole<'_>, sentences: &[Sentence]) -> Result<(), &'static str> {
-    match sentences.iter().find(|(_, holds)| !holds(whole)) {
-        Some((sentence, _)) => Err(sentence),
-        None => Ok(()),
-    }
+    whole::check(whole, ALWAYS, AT_REST)
 }
 
 fn exclusive_is_alone(whole: &Whole<'_>) -> bool {

@@ -3,20 +3,11 @@
 use finespun_types::{NodeId, NodeSet};
 
 use super::{Directory, Leaving, Mode, Phase, Unit};
+use crate::whole;
 
 /// One unit as seen from above.
-#[derive(Clone, Copy, Debug)]
-pub struct Whole<'a> {
-    /// The copies, by node.
-    pub units: &'a [Unit],
-    /// The directory entry at the home.
-    pub directory: &'a Directory,
-    /// Is any message about this unit under way, or an action not yet performed?
-    pub in_flight: bool,
-}
-
-/// The sentences, each with its test.
-type Sentence = (&'static str, fn(&Whole<'_>) -> bool);
+pub type Whole<'a> = whole::Whole<'a, Unit, Directory>;
+type Sentence = whole::Sentence<Unit, Directory>;
 
 /// Hold at every moment.
 const ALWAYS: &[Sentence] = &[
@@ -39,8 +30,7 @@ const AT_REST: &[Sentence] = &[
 /// # Errors
 /// The first sentence that does not hold.
 pub fn check(whole: &Whole<'_>) -> Result<(), &'static str> {
-    let at_rest: &[Sentence] = if whole.in_flight { &[] } else { AT_REST };
-    ALWAYS.iter().chain(at_rest).find(|(_, holds)| !holds(whole)).map_or(Ok(()), |(sentence, _)| Err(sentence))
+    whole::check(whole, ALWAYS, AT_REST)
 }
 
 fn single_writer(whole: &Whole<'_>) -> bool {

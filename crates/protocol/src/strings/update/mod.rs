@@ -173,10 +173,6 @@ impl Protocol for StringsRc {
     }
 
     fn access(unit: &Unit, view: ViewId) -> Access {
-        match (unit.mapped.contains(view), unit.writers.contains(view)) {
-            (false, _) => Access::None,
-            (true, false) => Access::Read,
-            (true, true) => Access::Write,
-        }
+        page::access(unit.mapped, unit.writers, view)
     }
 }
