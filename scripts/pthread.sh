@@ -18,32 +18,12 @@ for source in apps/pthread/{pipeline,quicksort,table}.c tests/c/pthread/features
     build/bin/fspcc --pthread -O2 "$source" -o "$folder/$(basename "$source" .c)"
 done
 
-pick() { # pick WORD...: one of them
-    local words=("$@")
-    picked=${words[RANDOM % ${#words[@]}]}
-}
+. scripts/random-runs.bash
 
-mechanisms=(mprotect)
-offered=$(build/bin/finespun doctor)
-grep -q '^ ok .*faults: userfaultfd' <<<"$offered" && mechanisms+=(uffd)
-# name, transports, line
-protocols=$(build/bin/finespun run --protocol help | grep -v '^auto ')
-
-runs=0
-for ((repetition = 1; repetition <= repetitions; repetition++)); do
-    if [ $((repetition % 2)) = 0 ]; then
-        while :; do :; done &
-        busy=$!
-    fi
+once() {
+    local program size wanted
     for program in pipeline quicksort table features; do
-        pick 1 2 2 3 4 4; nodes=$picked
-        pick 1 1 2; processes=$picked
-        pick 1 1 2; threads=$picked
-        pick shm tcp; transport=$picked
-        mapfile -t offered_there < <(awk -v on="$transport" '$2 ~ on || $3 == on { print $1 }' <<<"$protocols")
-        pick "${offered_there[@]}"; protocol=$picked
-        pick "${mechanisms[@]}"; faults=$picked
-        grep -q "^$protocol .*every process is a node" <<<"$protocols" && threads=1
+        pick_configuration
         wanted=$((1 + RANDOM % 9))
         case $program in
         pipeline) size="-t $wanted -b $((1 + RANDOM % 80)) -s $RANDOM" ;;
@@ -51,23 +31,11 @@ for ((repetition = 1; repetition <= repetitions; repetition++)); do
         table) size="-t $wanted -o $((1 + RANDOM % 150)) -s $RANDOM" ;;
         features) size= ;;
         esac
-        # shellcheck disable=SC2206 # words
-        command=(build/bin/finespun run --quiet -n "$nodes" -p "$processes" -t "$threads" --transport "$transport"
-            --protocol "$protocol" --faults "$faults" "$folder/$program" $size)
-        status=0
-        timeout --kill-after=10 120 "${command[@]}" >"$folder/output" 2>&1 || status=$?
-        runs=$((runs + 1))
-        if [ $status != 0 ] || ! grep -qxE "$program: (verified|all right)" "$folder/output"; then
-            cat "$folder/output"
-            echo "pthread: run $runs failed, exit code $status (124: it did not end within 120 s). The command was:"
-            echo "    ${command[*]}"
-            exit 1
-        fi
+        # shellcheck disable=SC2086 # words
+        run_verified pthread "$program: (verified|all right)" build/bin/finespun run --quiet -n "$nodes" -p "$processes" \
+            -t "$threads" --transport "$transport" --protocol "$protocol" --faults "$faults" "$folder/$program" $size
     done
-    if [ -n "$busy" ]; then
-        kill "$busy"
-        wait "$busy" 2>/dev/null || true
-        busy=
-    fi
-done
+}
+
+repeat_loaded "$repetitions"
 echo "pthread: $runs runs, every result right"

@@ -11,22 +11,8 @@ cd "$(dirname "$0")/.."
 
 minutes=${1:?expected a number of minutes: scripts/soak.sh MINUTES [SEED]}
 RANDOM=${2:-$(( $(date +%s) % 32768 ))}
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+. scripts/random-runs.bash
 
-pick() { # pick WORD...: one of them
-    local words=("$@")
-    picked=${words[RANDOM % ${#words[@]}]}
-}
-
-mechanisms=(mprotect)
-offered=$(build/bin/finespun doctor)
-grep -q '^ ok .*faults: userfaultfd' <<<"$offered" && mechanisms+=(uffd)
-
-# name, transports, line
-protocols=$(build/bin/finespun run --protocol help | grep -v '^auto ')
-
-runs=0
 end=$((SECONDS + minutes * 60))
 while [ $SECONDS -lt $end ]; do
     pick 1 2 2 3 4 4 5 6 8; nodes=$picked
@@ -34,7 +20,7 @@ while [ $SECONDS -lt $end ]; do
     pick 1 1 2; threads=$picked
     pick shm tcp; transport=$picked
     # Every second run under the default.
-    mapfile -t offered_there < <(awk -v on="$transport" '$2 ~ on || $3 == on { print $1 }' <<<"$protocols")
+    offered_over "$transport"
     pick csm-2l "${offered_there[RANDOM % ${#offered_there[@]}]}"; protocol=$picked
     pick "${mechanisms[@]}"; faults=$picked
     # Every second run as it comes; what a switch means nothing for is not given it.
@@ -43,20 +29,12 @@ while [ $SECONDS -lt $end ]; do
     [ "$transport" = shm ] || choices+=("--server iterative" "--receive signal" "--server iterative --receive signal")
     pick "" "${choices[RANDOM % ${#choices[@]}]}"; read -ra switches <<<"$picked"
     pick tiny tiny tiny tiny 5 9 small; size=$picked
-    grep -q "^$protocol .*every process is a node" <<<"$protocols" && threads=1
+    if is_one_level "$protocol"; then threads=1; fi
     # More processors than this only wait for each other's time slices.
     [ $((nodes * processes * threads)) -le 16 ] || continue
     seed=$((RANDOM * 32768 + RANDOM))
-    command=(build/bin/finespun run --quiet -n "$nodes" -p "$processes" -t "$threads" --transport "$transport"
-        --protocol "$protocol" --faults "$faults" "${switches[@]}" build/apps/stress --size "$size" --iters 5 --seed "$seed")
-    status=0
-    timeout --kill-after=10 120 "${command[@]}" >"$output" 2>&1 || status=$?
-    runs=$((runs + 1))
-    if [ $status != 0 ] || ! grep -qx 'stress: verified' "$output"; then
-        cat "$output"
-        echo "soak: run $runs failed, exit code $status (124: it did not end within 120 s). Again:"
-        echo "    ${command[*]}"
-        exit 1
-    fi
+    run_verified soak 'stress: verified' build/bin/finespun run --quiet -n "$nodes" -p "$processes" -t "$threads" \
+        --transport "$transport" --protocol "$protocol" --faults "$faults" "${switches[@]}" \
+        build/apps/stress --size "$size" --iters 5 --seed "$seed"
 done
 echo "soak: $runs runs in $minutes minutes, every value right"
