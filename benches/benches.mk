@@ -7,18 +7,18 @@ NATIVE_APPS = sor lu clu matmul gauss tsp
 .PHONY: bench-programs bench-peers
 bench-programs: $(LIBEXEC)/micro $(LIBEXEC)/floors $(NATIVE_APPS:%=$(LIBEXEC)/native/%) $(NATIVE_APPS:%=$(LIBEXEC)/apps/%)
 
-MICRO = $(wildcard benches/micro/*.h) $(filter-out benches/micro/floors.c,$(wildcard benches/micro/*.c))
+MICRO = benches/measure.h $(wildcard benches/micro/*.h) $(filter-out benches/micro/floors.c,$(wildcard benches/micro/*.c))
 $(LIBEXEC)/micro: $(MICRO) $(APP_COMMON) $(APP_HEADERS) | $(APP_LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) $(APP_CFLAGS) -Iinclude -o $@ $(filter %.c,$^) -Lbuild/lib -lfinespun -Wl,-rpath,'$$ORIGIN/../../lib'
 
-$(LIBEXEC)/floors: benches/micro/floors.c apps/common/report.c
+$(LIBEXEC)/floors: benches/micro/floors.c benches/measure.h
 	@mkdir -p $(@D)
-	$(CC) $(APP_CFLAGS) -o $@ $^ -lpthread
+	$(CC) $(APP_CFLAGS) -o $@ $< -lpthread
 
 # The same sources, once with the library and once with the few of its functions that they use, on native threads.
 define both_ways
-$(LIBEXEC)/native/$(1): $(filter apps/%.c,$(2)) benches/native/native.c $(APP_COMMON) $(APP_HEADERS)
+$(LIBEXEC)/native/$(1): $(filter apps/%.c,$(2)) benches/native/native.c benches/measure.h $(APP_COMMON) $(APP_HEADERS)
 	@mkdir -p $$(@D)
 	$$(CC) $$(APP_CFLAGS) -Iinclude -o $$@ $$(filter %.c,$$^) -lm -lpthread
 $(LIBEXEC)/apps/$(1): $(filter apps/%.c,$(2)) $(APP_COMMON) $(APP_HEADERS) | $(APP_LIBRARY)
@@ -36,6 +36,6 @@ PEER_CFLAGS = -O2 -Wall -Wextra -Werror
 GA_LIBRARIES = -lga-openmpi -larmci-openmpi -lscalapack-openmpi -llapack -lblas -lgfortran -lm
 bench-peers: $(if $(shell command -v mpicc),$(LIBEXEC)/peers/mpi) $(if $(shell command -v oshcc),$(LIBEXEC)/peers/shmem) \
 	$(if $(wildcard /usr/lib/*/libga-openmpi.a),$(LIBEXEC)/peers/ga)
-$(LIBEXEC)/peers/%: benches/peers/%.c benches/peers/peer.h
+$(LIBEXEC)/peers/%: benches/peers/%.c benches/peers/peer.h benches/measure.h
 	@mkdir -p $(@D)
 	$(if $(filter shmem,$*),oshcc,mpicc) $(PEER_CFLAGS) -o $@ $< $(if $(filter ga,$*),$(GA_LIBRARIES))

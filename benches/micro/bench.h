@@ -3,6 +3,8 @@
 #ifndef MICRO_BENCH_H
 #define MICRO_BENCH_H
 
+#include "../measure.h"
+
 #include <finespun/finespun.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,9 +32,6 @@ typedef struct bench {
     fsp_mutex_t *mutexes; /* one per cache line */
     fsp_flag_t *flags;   /* ping and pong */
 } bench;
-
-/* Nanoseconds of a clock that only goes forward. */
-uint64_t now(void);
 
 /* All processes, by a word of native shared memory: nothing is released or acquired. */
 void meet(void);

@@ -1,67 +1,28 @@
 /* Floors: what the machine itself takes for the parts of each operation, with nothing of Finespun's around them.
  * Prints lines as the micro benchmark does; `floors --tiny` only sees whether it runs.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
-#define _GNU_SOURCE
+#include "../measure.h"
+
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#include "../../apps/common/report.h"
 
 #define PAGE 4096u
 #define HEADER 32u
 
 static size_t rounds = 2000;
-
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static void pin(int which)
-{
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-    int skip = which % CPU_COUNT(&allowed), core = 0;
-    while (!CPU_ISSET(core, &allowed) || skip-- > 0)
-        core++;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
-static int by_size(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-static void report(const char *name, uint64_t *samples, size_t count, double each)
-{
-    qsort(samples, count, sizeof *samples, by_size);
-    report_line("bench", "%s ops %.0f min %.1f median %.1f", name, (double)count * each, (double)samples[0] / each,
-                (double)samples[count / 2] / each);
-}
 
 static void *map(size_t bytes, int protection)
 {

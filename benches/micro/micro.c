@@ -8,16 +8,11 @@
  *
  * and marks each case as a phase, for the counts.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
-#define _GNU_SOURCE
 #include "bench.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../../apps/common/options.h"
@@ -42,13 +37,6 @@ typedef struct board {
 } board;
 
 static board *the_board;
-
-uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 void meet(void)
 {
@@ -75,20 +63,6 @@ static board *map_board(const char *path)
     }
     close(file);
     return memory;
-}
-
-/* Process i on the i-th of the cores it may use, so that runs can be compared. */
-static void pin(int process)
-{
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-    int skip = process % CPU_COUNT(&allowed), core = 0;
-    while (!CPU_ISSET(core, &allowed) || skip-- > 0)
-        core++;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
 }
 
 /* Process 0 allocates, all learn where. */

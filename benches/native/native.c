@@ -2,13 +2,11 @@
  * program takes on native threads.  A program is linked with this file instead of libfinespun; FINESPUN_THREADS says how many
  * processors there are.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
-#define _GNU_SOURCE
+#include "../measure.h"
+
 #include <finespun/finespun.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define PROCESSORS_MAX 256
 
@@ -39,19 +37,6 @@ static object *object_of(uint64_t *link)
         return made;
     free(made);
     return (object *)(uintptr_t)none;
-}
-
-static void pin(int which)
-{
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-    int skip = which % CPU_COUNT(&allowed), core = 0;
-    while (!CPU_ISSET(core, &allowed) || skip-- > 0)
-        core++;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }
 
 fsp_status fsp_init(int *argc, char ***argv)

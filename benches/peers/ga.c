@@ -31,7 +31,7 @@ int main(int argc, char **argv)
         samples[i] = now() - began;
     }
     if (me == 0)
-        report("ga-page-get", samples, rounds);
+        report("ga-page-get", samples, rounds, 1);
     GA_Sync();
     for (size_t i = 0; i < rounds; i++) {
         uint64_t began = now();
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
         samples[i] = now() - began;
     }
     if (me == 0)
-        report("ga-sync", samples, rounds);
+        report("ga-sync", samples, rounds, 1);
     GA_Destroy(array);
     free(samples);
     GA_Terminate();

@@ -22,7 +22,7 @@ static void two_sided(int rank, size_t rounds, uint64_t *samples)
         }
     }
     if (rank == 0)
-        report("mpi-page-two-sided", samples, rounds);
+        report("mpi-page-two-sided", samples, rounds, 1);
 }
 
 static void one_sided(int rank, size_t rounds, uint64_t *samples)
@@ -41,7 +41,7 @@ static void one_sided(int rank, size_t rounds, uint64_t *samples)
     MPI_Win_unlock_all(window);
     MPI_Win_free(&window);
     if (rank == 0)
-        report("mpi-page-get", samples, rounds);
+        report("mpi-page-get", samples, rounds, 1);
 }
 
 static void barrier(int rank, size_t rounds, uint64_t *samples)
@@ -52,7 +52,7 @@ static void barrier(int rank, size_t rounds, uint64_t *samples)
         samples[i] = now() - began;
     }
     if (rank == 0)
-        report("mpi-barrier", samples, rounds);
+        report("mpi-barrier", samples, rounds, 1);
 }
 
 int main(int argc, char **argv)

@@ -21,14 +21,14 @@ int main(int argc, char **argv)
             shmem_getmem(page, far + i % 64 * PAGE, PAGE, 1);
             samples[i] = now() - began;
         }
-        report("shmem-page-get", samples, rounds);
+        report("shmem-page-get", samples, rounds, 1);
         for (size_t i = 0; i < rounds; i++) {
             uint64_t began = now();
             shmem_set_lock(lock);
             shmem_clear_lock(lock);
             samples[i] = now() - began;
         }
-        report("shmem-lock-again", samples, rounds);
+        report("shmem-lock-again", samples, rounds, 1);
     }
     shmem_barrier_all();
     for (size_t i = 0; i < rounds; i++) {
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
         samples[i] = now() - began;
     }
     if (me == 0)
-        report("shmem-barrier", samples, rounds);
+        report("shmem-barrier", samples, rounds, 1);
     free(samples);
     shmem_barrier_all();
     /* Not shmem_finalize: Open MPI 4.1.4 over UCX crashes in it on some machines, after all is measured. */
