@@ -34,15 +34,13 @@ def applications_table():
 
 def protocols():
     """(name, transports, is one-level) of each protocol, from the command itself."""
-    listed = subprocess.run(["build/bin/finespun", "run", "--protocol", "help"], capture_output=True, text=True, check=True)
-    found = []
+    listed = subprocess.run(["build/bin/finespun", "run", "--protocol", "list"], capture_output=True, text=True, check=True)
+    found = {}
     for line in listed.stdout.splitlines():
-        name, *words = line.split()
-        # csm-2l and auto are others of the list, the best for the transport.
-        if name not in ("csm-2l", "auto"):
-            transports = [word.rstrip(",") for word in words[:2] if word.rstrip(",") in ("shm", "tcp")]
-            found.append((name, transports, "every process is a node" in line))
-    return found
+        name, transport, levels = line.split()
+        if name != "csm-2l":  # is another of the list, the best for the transport
+            found.setdefault(name, (name, [], levels == "1"))[1].append(transport)
+    return list(found.values())
 
 
 def two_level(name, names):

@@ -12,16 +12,16 @@ pick() {
 mechanisms=(mprotect)
 offered=$(build/bin/finespun doctor)
 grep -q '^ ok .*faults: userfaultfd' <<<"$offered" && mechanisms+=(uffd)
-# name, transports, line
-protocols=$(build/bin/finespun run --protocol help | grep -v '^auto ')
+# name, transport, levels
+protocols=$(build/bin/finespun run --protocol list)
 runs=0
 
 # offered_over TRANSPORT: the protocols that run over it, in $offered_there
 offered_over() {
-    mapfile -t offered_there < <(awk -v on="$1" '$2 ~ on || $3 == on { print $1 }' <<<"$protocols")
+    mapfile -t offered_there < <(awk -v on="$1" '$2 == on { print $1 }' <<<"$protocols")
 }
 
-is_one_level() { grep -q "^$1 .*every process is a node" <<<"$protocols"; }
+is_one_level() { grep -q "^$1 [a-z]* 1$" <<<"$protocols"; }
 
 pick_configuration() {
     pick 1 2 2 3 4 4; nodes=$picked

@@ -38,7 +38,7 @@ def applications_table():
 
 def default_protocol():
     """Strings' own where it is there; else what sends everything by messages."""
-    listed = subprocess.run(["build/bin/finespun", "run", "--protocol", "help"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(["build/bin/finespun", "run", "--protocol", "list"], capture_output=True, text=True, check=True)
     names = [line.split()[0] for line in listed.stdout.splitlines()]
     return "strings-rc" if "strings-rc" in names else "csm-none"
 

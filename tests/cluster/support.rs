@@ -57,18 +57,24 @@ pub struct Protocol {
 
 /// All protocols, from the command itself: whoever adds one has it tested.
 pub fn protocols() -> Vec<Protocol> {
-    let listed = succeed(Command::new(built("bin/finespun")).args(["run", "--protocol", "help"]));
+    let listed = succeed(Command::new(built("bin/finespun")).args(["run", "--protocol", "list"]));
     let listed = String::from_utf8(listed.stdout).expect("text");
-    let parse = |line: &str| {
-        let mut words = line.split_whitespace();
-        let name = words.next().expect("a name").to_owned();
-        let rest = words.collect::<Vec<_>>();
-        let transports = ["shm", "tcp"]
-            .into_iter()
-            .filter(|transport| rest.iter().take(2).any(|word| word.trim_end_matches(',') == *transport));
-        Protocol { name, transports: transports.collect(), one_level: line.contains("one level") }
-    };
-    listed.lines().filter(|line| !line.starts_with("auto ")).map(parse).collect()
+    let mut protocols = Vec::<Protocol>::new();
+    for line in listed.lines() {
+        let [name, transport, levels] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("not three words: {line}")
+        };
+        let transport = ["shm", "tcp"].into_iter().find(|known| *known == transport).expect("a transport");
+        match protocols.last_mut().filter(|last| last.name == name) {
+            Some(last) => last.transports.push(transport),
+            None => protocols.push(Protocol {
+                name: name.to_owned(),
+                transports: vec![transport],
+                one_level: levels == "1",
+            }),
+        }
+    }
+    protocols
 }
 
 /// Compiles one of the C programs under `tests/c` against the built library, once for each name.

@@ -44,7 +44,7 @@ pub struct Plan {
 /// How a job is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Of `finespun run --protocol help`.
+    /// Of `finespun run --protocol list`.
     pub protocol: String,
     /// `shm` or `tcp`.
     pub transport: String,

@@ -101,7 +101,7 @@ pub struct Run {
     /// How nodes reach each other: each other's memory mapped, or messages only
     #[arg(long, env = "FINESPUN_TRANSPORT", default_value = "shm", value_parser = transport())]
     pub transport: Transport,
-    /// The coherence protocol; `help` lists them
+    /// The coherence protocol; `help` lists them, `list` does for programs
     #[arg(long, value_name = "NAME", env = "FINESPUN_PROTOCOL", default_value = "csm-2l")]
     pub protocol: String,
     /// How accesses are detected; `auto` takes userfaultfd if this machine offers it

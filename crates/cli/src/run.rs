@@ -22,14 +22,16 @@ use crate::report;
 
 /// Runs the program to its end and returns the job's exit code.
 pub fn run(options: Run) -> Result<i32, Report> {
-    if options.protocol == "help" {
-        let best = [Transport::Shm, Transport::Tcp].map(protocols::best);
-        let line = format!("the one that measured best over the transport: {} over shm, {} over tcp", best[0], best[1]);
-        output::print(&format!("{:<12} {:<9} {line}\n", protocols::AUTO, "shm, tcp"));
-        for each in protocols::PROTOCOLS {
-            output::print(&format!("{:<12} {:<9} {}\n", each.name, each.transports(), each.line));
+    match options.protocol.as_str() {
+        "help" => {
+            print_protocols();
+            return Ok(0);
         }
-        return Ok(0);
+        "list" => {
+            list_protocols();
+            return Ok(0);
+        }
+        _ => {}
     }
     let job = job(&options)?;
     let Some(name) = options.command.first() else {
@@ -55,6 +57,26 @@ pub fn run(options: Run) -> Result<i32, Report> {
         let _ = io::stderr().write_all(text.as_bytes()); // nobody reads: no reason to fail the run
     }
     Ok(outcome.exit_code)
+}
+
+/// The protocols for people.
+fn print_protocols() {
+    let best = [Transport::Shm, Transport::Tcp].map(protocols::best);
+    let line = format!("the one that measured best over the transport: {} over shm, {} over tcp", best[0], best[1]);
+    output::print(&format!("{:<12} {:<9} {line}\n", protocols::AUTO, "shm, tcp"));
+    for each in protocols::PROTOCOLS {
+        output::print(&format!("{:<12} {:<9} {}\n", each.name, each.transports(), each.line));
+    }
+}
+
+/// The protocols for programs: a line `NAME TRANSPORT LEVELS` for each transport a protocol runs over.
+fn list_protocols() {
+    for each in protocols::PROTOCOLS {
+        let levels = if each.one_level { 1 } else { 2 };
+        for transport in [Transport::Shm, Transport::Tcp].into_iter().filter(|on| each.over(*on).is_some()) {
+            output::print(&format!("{} {} {levels}\n", each.name, transport_name(transport)));
+        }
+    }
 }
 
 fn job(options: &Run) -> Result<Job, Report> {
