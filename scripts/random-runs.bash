@@ -1,7 +1,8 @@
 # What the scripts that run programs in random configurations share; sourced by them, in the project's folder.
 #   pick WORD...        one of them, in $picked
-#   pick_configuration  nodes, processes, threads, transport, protocol, faults
-#   run_verified NAME LINE COMMAND...   runs it; ends the script if it fails, does not end, or prints no line LINE (a pattern)
+#   offered_over, is_one_level, $mechanisms: what a configuration can have
+#   core_of_mine        one of the cores that this process may use
+#   run_verified NAME LINE COMMAND...   runs it; 1, and its output, if it fails, does not end, or prints no line LINE (a pattern)
 # shellcheck shell=bash disable=SC2034 # its variables are the other scripts'
 
 pick() {
@@ -23,15 +24,11 @@ offered_over() {
 
 is_one_level() { grep -q "^$1 [a-z]* 1$" <<<"$protocols"; }
 
-pick_configuration() {
-    pick 1 2 2 3 4 4; nodes=$picked
-    pick 1 1 2; processes=$picked
-    pick 1 1 2; threads=$picked
-    pick shm tcp; transport=$picked
-    offered_over "$transport"
-    pick "${offered_there[@]}"; protocol=$picked
-    pick "${mechanisms[@]}"; faults=$picked
-    if is_one_level "$protocol"; then threads=1; fi
+core_of_mine() {
+    local cores
+    cores=$(taskset --cpu-list --pid $$)
+    cores=${cores##*[ ,-]}
+    echo "$cores"
 }
 
 run_verified() {
@@ -43,23 +40,6 @@ run_verified() {
         printf '%s\n' "$output"
         echo "$name: run $runs failed, exit code $status (124: it did not end within 120 s). The command was:"
         echo "    $*"
-        exit 1
+        return 1
     fi
-}
-
-# repeat_loaded TIMES: calls `once` so often, every other time while something else keeps a core busy
-repeat_loaded() {
-    local repetition
-    for ((repetition = 1; repetition <= $1; repetition++)); do
-        if [ $((repetition % 2)) = 0 ]; then
-            while :; do :; done &
-            busy=$!
-        fi
-        once
-        if [ -n "$busy" ]; then
-            kill "$busy"
-            wait "$busy" 2>/dev/null || true
-            busy=
-        fi
-    done
 }
