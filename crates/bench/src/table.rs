@@ -38,6 +38,8 @@ const COUNTS: &[(&str, &str)] = &[
     ("twins", "twins"),
     ("write_notices", "notices"),
     ("invalidations", "invalidations"),
+    ("sync_messages", "sync messages"),
+    ("system_calls", "system calls"),
     ("sleeps", "sleeps"),
     ("wakes", "wakes"),
 ];

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use finespun_sys::calls;
 use finespun_sys::clock::ticks;
 use finespun_types::{Bucket, Counter};
 
@@ -45,12 +46,22 @@ pub fn count(cluster: &Cluster, counter: Counter, by: u64) {
     slot(cluster).count(counter, by);
 }
 
+/// Counts the system calls that this thread made since the last time.
+#[inline]
+pub fn collect_calls(cluster: &Cluster) {
+    let made = calls::collect();
+    if made > 0 {
+        count(cluster, Counter::SystemCalls, made);
+    }
+}
+
 /// Runs `body` and books its time, less what was spent serving messages inside.
 pub fn timed<R>(cluster: &Cluster, bucket: Bucket, body: impl FnOnce() -> R) -> R {
     let (began, served) = (ticks(), SERVED.get());
     let result = body();
     let spent = ticks().wrapping_sub(began);
     slot(cluster).spend(bucket, spent.saturating_sub(SERVED.get().wrapping_sub(served)));
+    collect_calls(cluster);
     result
 }
 

@@ -13,6 +13,7 @@
 use std::sync::atomic::Ordering;
 
 use finespun_protocol::page::Demand;
+use finespun_sys::calls;
 use finespun_sys::clock::ticks;
 use finespun_sys::process::SignalsBlocked;
 use finespun_types::{Counter, NodeId, ViewId};
@@ -71,6 +72,7 @@ fn serve(cluster: &Cluster) {
             nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
         }
         cluster.flush_messages();
+        meter::collect_calls(cluster);
     }
 }
 
@@ -85,6 +87,7 @@ fn hold(cluster: &Cluster) {
         if since >= cluster.hold_ticks || now.wrapping_sub(began) >= cluster.hold_ticks {
             return;
         }
+        calls::one();
         std::thread::yield_now();
     }
 }

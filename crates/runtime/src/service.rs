@@ -11,7 +11,7 @@ use finespun_errors::Code;
 use finespun_job::switches::{Receive, Server};
 use finespun_job::{Job, Report};
 use finespun_sys::clock::ticks;
-use finespun_sys::sigio;
+use finespun_sys::{calls, sigio};
 use finespun_transport::{Mesh, Wait};
 use finespun_types::{Counter, NodeId};
 
@@ -54,6 +54,7 @@ pub fn await_room(cluster: &Cluster) {
     let Some(mesh) = &cluster.mesh else { return };
     while mesh.pending() > QUEUED_MAX {
         poll(cluster);
+        calls::one();
         std::thread::yield_now();
     }
 }
@@ -99,6 +100,7 @@ fn serve(cluster: &'static Cluster, stopped: &UnixStream) {
     let Some(mesh) = &cluster.mesh else { return };
     loop {
         poll(cluster);
+        meter::collect_calls(cluster);
         match mesh.wait(None, Some(stopped.as_fd())) {
             Wait::Ready | Wait::TimedOut => {}
             Wait::Also => return,
@@ -135,6 +137,7 @@ fn serve_by_signal(cluster: &'static Cluster, stopped: &UnixStream) {
         if is_left {
             on_input();
         }
+        meter::collect_calls(cluster);
         let taken = sigio::taken();
         meter::count(cluster, Counter::SignalsTaken, taken - counted);
         counted = taken;

@@ -163,6 +163,7 @@ fn serve(runtime: &'static Runtime, slot: usize, run: fn(usize, u64) -> u64) {
             misuse::end_job(misuse::place(cluster), &Failure { code: Code::Builds, what })
         }
     });
+    meter::collect_calls(cluster);
     cluster.slot(slot).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
 }
 
@@ -192,6 +193,7 @@ pub fn end() {
 }
 
 fn end_processor(cluster: &Cluster) {
+    meter::collect_calls(cluster);
     if let Some((_, mapping)) = &cluster.view {
         meter::count(cluster, Counter::CoarseInvalidations, mapping.coarse_invalidations());
     }

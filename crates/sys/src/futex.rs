@@ -8,7 +8,7 @@
 //! woken 7 to 15 us, of which the waker pays 6. Spin 20 to 50 us if there are cores for all runnable threads, else
 //! not at all.
 
-use crate::clock;
+use crate::{calls, clock};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> Wake 
         tv_nsec: libc::c_long::from(timeout.subsec_nanos().cast_signed()),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    calls::one();
     // SAFETY: `word` is a live, aligned word; `limit` is null or points to a timespec that lives until the return.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, limit) };
     if result == 0 {
@@ -51,6 +52,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> Wake 
 /// Wakes up to `count` of the waiters on `word`, in any process; returns how many there were.
 pub fn wake(word: &AtomicU32, count: u32) -> u32 {
     let count = count.min(i32::MAX.cast_unsigned());
+    calls::one();
     // SAFETY: `word` is a live, aligned word; the call reads nothing else.
     let woken = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
     u32::try_from(woken).unwrap_or(0)

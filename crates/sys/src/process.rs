@@ -146,6 +146,7 @@ fn set_mask(mask: u64) -> u64 {
 /// The same in one of the ways of `sigprocmask(2)`.
 pub(crate) fn set_mask_by(way: c_int, mask: u64) -> u64 {
     let mut before = 0_u64;
+    crate::calls::one();
     // SAFETY: both are 8 bytes, as the kernel is told. It cannot fail: all callers' ways are valid.
     unsafe { libc::syscall(libc::SYS_rt_sigprocmask, way, &raw const mask, &raw mut before, size_of::<u64>()) };
     before

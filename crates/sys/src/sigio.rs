@@ -91,6 +91,7 @@ pub fn sleep<const N: usize>(also: [BorrowedFd<'_>; N], timeout: Option<Duration
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let mask = mask_without_sigio()?;
+    crate::calls::one();
     // SAFETY: `fds` has N entries, the timeout is null or whole, the mask is whole; all outlive the call.
     let ready = check(unsafe { libc::ppoll(fds.as_mut_ptr(), N as libc::nfds_t, timeout, &mask) });
     match ready {

@@ -4,6 +4,7 @@ use crate::queue::{In, Out};
 use crate::shared::{self, Shared};
 use crate::wait::{forget_room, watch_for_room};
 use crate::{AttachError, LossCause, MESSAGE_BYTES_MAX, Messages, SendError, Traffic, Wait};
+use finespun_sys::calls;
 use finespun_types::{NODES_MAX, NodeId, NodeSet, Set};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
@@ -118,6 +119,7 @@ impl Mesh {
         if piece.is_empty() {
             return false;
         }
+        calls::one();
         match rustix::net::send(socket, piece, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Ok(taken) => out.take(taken),
             Err(Errno::INTR) => return true,
@@ -160,6 +162,7 @@ impl Mesh {
             }
             let room = inbox.room();
             let asked = room.len();
+            calls::one();
             let got = match rustix::net::recv(socket, room, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => {
                     self.lose(peer, inbox, LossCause::Closed);

@@ -1,6 +1,7 @@
 //! Asleep until there is something to do.
 
 use crate::{Mesh, Wait};
+use finespun_sys::calls;
 use finespun_types::{NODES_MAX, NodeSet, Set};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io::Errno;
@@ -47,6 +48,7 @@ impl Mesh {
                 // so his peers cannot be forgotten; they are left out for a moment at most.
                 Woken::Peers(_) if yields < YIELDS => {
                     yields += 1;
+                    calls::one();
                     std::thread::yield_now();
                 }
                 Woken::Peers(ready) => busy = ready,
@@ -134,7 +136,12 @@ pub(crate) fn watch_for_room(sockets: &[Option<OwnedFd>]) -> Result<OwnedFd, Err
 pub(crate) fn forget_room(room: &OwnedFd) {
     let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    while epoll::wait(room, &mut events, Some(&now)).is_ok_and(|count| count == events.len()) {}
+    loop {
+        calls::one();
+        if !epoll::wait(room, &mut events, Some(&now)).is_ok_and(|count| count == events.len()) {
+            return;
+        }
+    }
 }
 
 /// The descriptors of one sleep, on the stack: a fault handler that waits must not allocate.
@@ -159,6 +166,7 @@ impl<'a> Watched<'a> {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         });
+        calls::one();
         rustix::event::poll(&mut self.descriptors[..self.count], timeout.as_ref()).is_ok_and(|ready| ready > 0)
     }
 

@@ -94,6 +94,8 @@ names! {
         Sleeps = "sleeps",
         /// Times somebody who slept there was woken, by a system call.
         Wakes = "wakes",
+        /// System calls that the engine made, the returns from its fault handler among them.
+        SystemCalls = "system_calls",
         /// System calls for which a shared buffer was made valid first.
         BuffersPrepared = "buffers_prepared",
         /// Protection changes made coarser because the process ran out of mappings (mprotect only).

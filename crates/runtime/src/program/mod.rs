@@ -184,6 +184,7 @@ pub fn note_own_thread() {
 /// [`Code::NotStarted`].
 pub fn begin_phase(name: &str) -> Result<()> {
     let cluster = runtime()?.cluster;
+    meter::collect_calls(cluster);
     phases::begin(meter::slot(cluster), name);
     Ok(())
 }
@@ -194,6 +195,7 @@ pub fn begin_phase(name: &str) -> Result<()> {
 /// [`Code::NotStarted`].
 pub fn end_phase() -> Result<()> {
     let cluster = runtime()?.cluster;
+    meter::collect_calls(cluster);
     phases::end(meter::slot(cluster));
     Ok(())
 }

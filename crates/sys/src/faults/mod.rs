@@ -108,6 +108,8 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
         // SAFETY: with SA_SIGINFO the kernel passes the interrupted context.
         handler(address, unsafe { kind_of(context) })
     };
+    // The return from here.
+    crate::calls::one();
     // SAFETY: the three arguments are those the kernel gave us.
     let is_done = answered || (code <= 0 && unsafe { crate::signals::put_off(signal, info, context) });
     if !is_done {

@@ -117,6 +117,7 @@ impl Protections {
     fn set(&self, pages: &Range<u32>, rights: i32) -> io::Result<bool> {
         for piece in self.range.pieces(pages) {
             let (start, bytes) = self.range.pointer(&piece);
+            crate::calls::one();
             // SAFETY: the pages lie in the view: checked in `View`, or computed here from its page count. Its rights
             // are ours to change, and whoever uses its addresses is prepared for faults.
             match check(unsafe { libc::mprotect(start, bytes, rights) }) {

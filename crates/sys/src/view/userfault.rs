@@ -17,7 +17,7 @@
 use super::CHUNK;
 use super::pages::{Pages, Runs};
 use crate::memory::{self, Mapping};
-use crate::{PAGE_BYTES, check};
+use crate::{PAGE_BYTES, calls, check};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -136,6 +136,7 @@ impl Descriptor {
     }
 
     fn ioctl<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
+        calls::one();
         // SAFETY: `request` carries the size of T (`request` above), so the kernel reads and writes only `argument`.
         // The addresses inside it are of a view: what the ioctl changes there is its rights, never its bytes.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), request, std::ptr::from_mut(argument)) }).map(drop)
@@ -210,6 +211,7 @@ impl Userfault {
         if result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT)) {
             // Nobody touched the frame yet: the memfd has a hole there. Fill it with zeros, as reading it would.
             let offset = i64::from(page) * PAGE_BYTES as i64;
+            calls::one();
             // SAFETY: `frames` is open; the call takes no pointer, and never changes bytes that are there.
             check(unsafe { libc::fallocate(self.frames.as_raw_fd(), 0, offset, PAGE_BYTES as i64) })?;
             result = self.descriptor.make_entry(self.range, page, mode);
@@ -231,11 +233,13 @@ impl Userfault {
 
     fn invalidate_piece(&self, pages: &Range<u32>) -> io::Result<()> {
         let (start, bytes) = self.range.pointer(pages);
+        calls::one();
         // SAFETY: the range lies in the view (checked in `View`), which is a shared mapping of a memfd: dropping
         // entries loses no byte, the next touch faults.
         let dropped = check(unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) });
         match dropped {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                calls::one();
                 // SAFETY: as above.
                 check(unsafe { libc::madvise(start, bytes, MADV_DONTNEED_LOCKED) }).map(drop)
             }
@@ -276,6 +280,7 @@ impl Userfault {
     /// Returns the number of bytes done.
     fn drop_vector(&self, process: &OwnedFd, vector: &[libc::iovec]) -> io::Result<usize> {
         let (fd, advice) = (process.as_raw_fd(), libc::MADV_DONTNEED);
+        calls::one();
         // SAFETY: every entry is a range of the view (`io_vector` of checked pages), the process is ourselves; see
         // `invalidate` for why nothing is lost.
         let done =
