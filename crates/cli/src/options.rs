@@ -113,6 +113,9 @@ pub struct Run {
     /// What of the runtime can be chosen beside the protocol.
     #[command(flatten)]
     pub chosen: Chosen,
+    /// Look for mistakes of the program while it runs: names with commas between, or `all`; `help` lists them
+    #[arg(long, value_name = "NAMES", env = "FINESPUN_CHECK")]
+    pub check: Option<String>,
     /// Write every counter and the breakdown to this file, as JSON
     #[arg(long, value_name = "FILE", env = "FINESPUN_STATS")]
     pub stats: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::thread;
 
 use finespun_errors::{Code, Place, Report};
 use finespun_job::switches::{Locks, Strings, Switches};
-use finespun_job::{Faults, Job, Transport, protocols};
+use finespun_job::{Faults, Job, Transport, checks, protocols};
 use finespun_launch::{Outcome, Plan, program};
 use finespun_protocol::Family;
 use finespun_report::{Counts, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
@@ -32,6 +32,12 @@ pub fn run(options: Run) -> Result<i32, Report> {
             return Ok(0);
         }
         _ => {}
+    }
+    if options.check.as_deref() == Some("help") {
+        for each in checks::CHECKS {
+            output::print(&format!("{:<12} {}\n", each.name, each.line));
+        }
+        return Ok(0);
     }
     let job = job(&options)?;
     let Some(name) = options.command.first() else {
@@ -121,6 +127,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         protocol: protocol.name.into(),
         layout: finespun_runtime::segment::layout(),
         switches,
+        checks: options.check.as_deref().map(checks::parse).transpose().map_err(usage)?.unwrap_or_default(),
     })
 }
 

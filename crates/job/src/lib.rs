@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checks;
 pub mod protocols;
 pub mod switches;
 
@@ -89,6 +90,8 @@ pub struct Job {
     pub layout: u64,
     /// What of the runtime was chosen beside the protocol.
     pub switches: switches::Switches,
+    /// What mistakes of the program are looked for.
+    pub checks: checks::Checks,
 }
 
 impl Job {

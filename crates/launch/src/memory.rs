@@ -110,6 +110,7 @@ mod tests {
             protocol: "csm-2l".into(),
             layout: 0,
             switches: finespun_job::switches::Switches::DEFAULT,
+            checks: finespun_job::checks::Checks::default(),
         };
         let memory = Memory::create(&job, 0).expect("memory");
         assert_eq!(read(&memory, &job).expect("counters").processors, [Counters::ZERO; 6]);

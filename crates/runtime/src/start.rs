@@ -392,6 +392,7 @@ impl Inherited {
             protocol: job::protocols::DEFAULT.to_owned(),
             layout: fingerprint(),
             switches: job::switches::Switches::DEFAULT,
+            checks: job::checks::Checks::default(),
         };
         let shape = Shape::of(&job);
         let create = |name, bytes| finespun_sys::memory::create(name, bytes).map_err(machine);

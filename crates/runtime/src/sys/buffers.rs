@@ -81,6 +81,7 @@ impl Segment {
 mod tests {
     use std::os::fd::AsFd;
 
+    use finespun_job::checks::Checks;
     use finespun_job::switches::Switches;
     use finespun_job::{Faults, Job, Transport};
 
@@ -99,6 +100,7 @@ mod tests {
             protocol: "csm-adb".into(),
             layout: 0,
             switches: Switches::DEFAULT,
+            checks: Checks::default(),
         };
         let shape = Shape::of(&job);
         let create = |bytes| finespun_sys::memory::create(c"buffers", bytes).unwrap();
