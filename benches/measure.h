@@ -20,12 +20,15 @@ static inline uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The calling thread on the i-th of the cores it may use, counted around: runs can be compared. */
+/* The calling thread on the i-th of the cores that the program may use, counted around: runs can be compared. */
 static inline void pin(int which)
 {
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    static cpu_set_t allowed; /* as it was at the first call: also for who was made by one that is on one core */
+    static int is_known;
+    cpu_set_t one;
+    if (!is_known && sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return;
+    is_known = 1;
     int skip = which % CPU_COUNT(&allowed), core = 0;
     while (!CPU_ISSET(core, &allowed) || skip-- > 0)
         core++;
