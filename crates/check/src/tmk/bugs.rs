@@ -40,6 +40,8 @@ pub enum Bug {
     OwnNewsOnly,
     /// A thread acquires while another of the view ends an interval.
     AcquireDuringRelease,
+    /// A thread asks for diffs while another of the view has obeyed some notices of an acquire, not all.
+    FaultDuringAcquire,
     /// A notice leaves the diff that is owed unmade, and later stores go into it.
     OwedAcrossNotice,
 }
@@ -81,7 +83,8 @@ impl Bug {
             | Self::TwinNotRefreshed
             | Self::UnorderedChannels
             | Self::OwnNewsOnly
-            | Self::AcquireDuringRelease => {}
+            | Self::AcquireDuringRelease
+            | Self::FaultDuringAcquire => {}
         }
     }
 }
@@ -140,6 +143,7 @@ pub const SEEDED: &[Seeded] = &[
     seeded(Bug::OwnNewsOnly,           worlds::CHAIN,    Grain::Event,  super::explore::PAST),
     seeded(Bug::OwedAcrossNotice,      worlds::EARLY,    Grain::Event,  LOAD),
     seeded(Bug::AcquireDuringRelease,  worlds::MIXED,    Grain::Event,  LOAD),
+    seeded(Bug::FaultDuringAcquire,    worlds::HALF,     Grain::Event,  LOAD),
 ];
 
 const fn seeded(bug: Bug, world: &'static str, grain: Grain, sentence: &'static str) -> Seeded {

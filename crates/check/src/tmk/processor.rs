@@ -62,17 +62,19 @@ impl Run<'_> {
         let node = &self.world.nodes[seat];
         let free = |unit: u8| self.is_free(seat, unit);
         let mixed = self.has(Bug::AcquireDuringRelease);
+        // What a fault asks for must be all that happened before: no half of an acquire.
+        let whole = node.acquiring == 0 || self.has(Bug::FaultDuringAcquire);
         let first_free = |left: u8| left == 0 || free(left.trailing_zeros() as u8);
         let able = match &processor.doing {
             Doing::Running => match self.op(task) {
                 None => false,
-                Some(&Op::Load(at, _)) => self.access(seat, at.unit) != Access::None || free(at.unit as u8),
-                Some(&Op::Store(at, _)) => self.access(seat, at.unit) == Access::Write || free(at.unit as u8),
+                Some(&Op::Load(at, _)) => self.access(seat, at.unit) != Access::None || whole && free(at.unit as u8),
+                Some(&Op::Store(at, _)) => self.access(seat, at.unit) == Access::Write || whole && free(at.unit as u8),
                 Some(Op::Lock(_) | Op::Await(_)) => true,
                 Some(Op::Unlock(_) | Op::Barrier | Op::Set(_)) => node.releasing == 0 && (node.acquiring == 0 || mixed),
                 Some(Op::Either(places)) => return places.len(),
             },
-            Doing::Fault { unit, .. } => !processor.asleep && free(*unit),
+            Doing::Fault { unit, .. } => !processor.asleep && whole && free(*unit),
             Doing::Closing { left, .. } => first_free(*left),
             Doing::Waiting => false,
             Doing::Granted => node.acquiring == 0 && (node.releasing == 0 || mixed),

@@ -122,7 +122,12 @@ fn until_done(cluster: &Cluster, unit: UnitId, event: Event<'_>) {
     loop {
         let last = wait::last_event(cluster);
         let mut hands = Hands::of(With::Nothing, Rights::Grow);
-        let (outcome, then) = present(cluster, cluster.me, unit, event, &mut hands);
+        let (outcome, then) = {
+            // Not in the middle of another thread's acquire: a diff that is asked for must come with all that happened before, else
+            // those would be applied after it. Nobody who holds this waits for a fault.
+            let _whole = cluster.mine().view(VIEW).acquiring.guard();
+            present(cluster, cluster.me, unit, event, &mut hands)
+        };
         if outcome == Outcome::Done {
             return cluster.flush_messages();
         }
