@@ -20,17 +20,23 @@ static inline uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The calling thread on the i-th of the cores that the program may use, counted around: runs can be compared. */
+/* The cores that the program began with: a thread or process made after the first pin inherits only one. */
+static cpu_set_t cores_at_start;
+
+__attribute__((constructor)) static void note_cores(void)
+{
+    if (sched_getaffinity(0, sizeof cores_at_start, &cores_at_start) != 0)
+        CPU_ZERO(&cores_at_start);
+}
+
+/* The calling thread on the i-th of the cores that the program began with, counted around: runs can be compared. */
 static inline void pin(int which)
 {
-    static cpu_set_t allowed; /* as it was at the first call: also for who was made by one that is on one core */
-    static int is_known;
     cpu_set_t one;
-    if (!is_known && sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    if (CPU_COUNT(&cores_at_start) == 0)
         return;
-    is_known = 1;
-    int skip = which % CPU_COUNT(&allowed), core = 0;
-    while (!CPU_ISSET(core, &allowed) || skip-- > 0)
+    int skip = which % CPU_COUNT(&cores_at_start), core = 0;
+    while (!CPU_ISSET(core, &cores_at_start) || skip-- > 0)
         core++;
     CPU_ZERO(&one);
     CPU_SET(core, &one);

@@ -6,13 +6,13 @@
 
 static fsp_mutex_t *mutex_at(bench *bench, size_t number)
 {
-    return (fsp_mutex_t *)((char *)bench->mutexes + 64 * (number % 64));
+    return (fsp_mutex_t *)((char *)bench->mutexes + 64 * (number % MUTEXES));
 }
 
 /* Lock and unlock of a mutex that this processor had last. */
 static void lock_again(bench *bench)
 {
-    if (bench->me == 0) {
+    if (is_first(bench)) {
         samples *samples = samples_new(bench->extent.pairs);
         fsp_phase_begin("lock-again");
         for (size_t pair = 0; pair < bench->extent.pairs; pair++) {
@@ -27,20 +27,47 @@ static void lock_again(bench *bench)
     fsp_barrier_all();
 }
 
-/* Lock and unlock of a free mutex that the other node had last. */
-static void lock_after_other(bench *bench)
+/* The two halves apart, and without the clock's own time: many mutexes locked one after the other, then given back. */
+static void relock(bench *bench)
 {
-    samples *samples = samples_new(bench->extent.rounds * 64);
+    if (is_first(bench)) {
+        samples *locks = samples_new(bench->extent.pairs), *unlocks = samples_new(bench->extent.pairs);
+        for (size_t round = 0; round < bench->extent.pairs / BATCH + 2; round++) {
+            fsp_phase_begin("relock");
+            uint64_t began = now();
+            for (size_t number = 0; number < BATCH; number++)
+                fsp_mutex_lock(mutex_at(bench, number));
+            uint64_t half = now();
+            fsp_phase_end();
+            fsp_phase_begin("reunlock");
+            uint64_t again = now();
+            for (size_t number = BATCH; number-- > 0;)
+                fsp_mutex_unlock(mutex_at(bench, number));
+            uint64_t ended = now();
+            fsp_phase_end();
+            sample(locks, half - began);
+            sample(unlocks, ended - again);
+        }
+        samples_report(locks, "relock", BATCH);
+        samples_report(unlocks, "reunlock", BATCH);
+    }
+    fsp_barrier_all();
+}
+
+/* Lock and unlock of a free mutex that the other node had last. */
+void case_lock_after_other(bench *bench)
+{
+    samples *samples = samples_new(bench->extent.rounds * MUTEXES);
     for (size_t round = 0; round < bench->extent.rounds; round++) {
-        if (bench->me == fsp_processes() - 1)
-            for (size_t number = 0; number < 64; number++) {
+        if (is_other(bench))
+            for (size_t number = 0; number < MUTEXES; number++) {
                 fsp_mutex_lock(mutex_at(bench, number));
                 fsp_mutex_unlock(mutex_at(bench, number));
             }
         meet();
-        if (bench->me == 0) {
+        if (is_first(bench)) {
             fsp_phase_begin("lock-after-other");
-            for (size_t number = 0; number < 64; number++) {
+            for (size_t number = 0; number < MUTEXES; number++) {
                 uint64_t began = now();
                 fsp_mutex_lock(mutex_at(bench, number));
                 fsp_mutex_unlock(mutex_at(bench, number));
@@ -68,29 +95,66 @@ static void lock_contended(bench *bench)
         }
         fsp_phase_end();
         meet();
-        if (bench->me == 0)
+        if (is_first(bench))
             sample(samples, now() - began);
     }
     samples_report(samples, "lock-contended", all);
+}
+
+static void pass_time(uint64_t nanoseconds)
+{
+    uint64_t began = now();
+    while (now() - began < nanoseconds)
+        ;
+}
+
+/* From the other node's unlock to the end of process 0's lock, which waits already; counts are of the unlock alone. */
+static void lock_hand_off(bench *bench)
+{
+    size_t rounds = bench->extent.pairs / 4 + 1;
+    samples *samples = samples_new(rounds);
+    messages *messages = the_messages();
+    for (size_t round = 1; round <= rounds; round++) {
+        if (is_other(bench))
+            fsp_mutex_lock(bench->mutexes);
+        meet();
+        if (is_first(bench)) {
+            atomic_store(&messages->wants, round);
+            fsp_mutex_lock(bench->mutexes);
+            uint64_t got_at = now();
+            sample(samples, got_at - atomic_load(&messages->left_at));
+            fsp_mutex_unlock(bench->mutexes);
+        }
+        if (is_other(bench)) {
+            while (atomic_load(&messages->wants) != round)
+                sched_yield();
+            pass_time(5000); /* until it stands in the queue */
+            fsp_phase_begin("lock-hand-off");
+            atomic_store(&messages->left_at, now());
+            fsp_mutex_unlock(bench->mutexes);
+            fsp_phase_end();
+        }
+        meet();
+    }
+    samples_report(samples, "lock-hand-off", 1);
 }
 
 /* There and back through two flags that only grow. */
 static void flag_round_trip(bench *bench)
 {
     samples *samples = samples_new(bench->extent.pairs);
-    bool is_other = bench->me == fsp_processes() - 1;
     meet();
-    if (bench->me == 0 || is_other) {
+    if (is_first(bench) || is_other(bench)) {
         fsp_phase_begin("flag-round-trip");
         for (uint32_t value = 1; value <= bench->extent.pairs; value++) {
             uint64_t began = now();
-            if (is_other)
+            if (is_other(bench))
                 fsp_flag_wait(&bench->flags[0], value);
-            fsp_flag_set(&bench->flags[is_other], value);
-            if (!is_other)
+            fsp_flag_set(&bench->flags[is_other(bench)], value);
+            if (!is_other(bench)) {
                 fsp_flag_wait(&bench->flags[1], value);
-            if (!is_other)
                 sample(samples, now() - began);
+            }
         }
         fsp_phase_end();
     }
@@ -101,22 +165,43 @@ static void flag_round_trip(bench *bench)
 void run_locks(bench *bench)
 {
     lock_again(bench);
-    lock_after_other(bench);
+    relock(bench);
+    case_lock_after_other(bench);
     lock_contended(bench);
+    lock_hand_off(bench);
     flag_round_trip(bench);
 }
 
-/* The barrier of all, entered together, after every process changed a word in so many pages homed elsewhere. */
-static void barrier(bench *bench, size_t pages)
+/* Barriers with nothing to release, many a sample: who arrives last passes at once, so one alone would say little. */
+static void bare_barriers(bench *bench, const char *name)
 {
-    char name[32];
-    snprintf(name, sizeof name, "barrier-%zu", pages);
-    size_t rounds = pages == 0 ? bench->extent.pairs : bench->extent.rounds;
-    uint64_t *mine = bench->me == 0 ? bench->far : bench->near;
-    uint64_t *theirs = bench->me == 0 ? bench->near : bench->far;
-    bool takes_part = bench->me == 0 || bench->me == fsp_processes() - 1;
+    size_t rounds = bench->extent.pairs / BATCH + 2;
     samples *samples = samples_new(rounds);
-    for (size_t round = 0; round <= rounds; round++) {
+    meet();
+    fsp_barrier_all();
+    fsp_phase_begin(name);
+    for (size_t round = 0; round < rounds; round++) {
+        uint64_t began = now();
+        for (size_t i = 0; i < BATCH; i++)
+            fsp_barrier_all();
+        sample(samples, now() - began);
+    }
+    fsp_phase_end();
+    meet();
+    if (is_first(bench))
+        samples_report(samples, name, BATCH);
+    else
+        free(samples);
+}
+
+/* The barrier of all, entered together, after two processes changed a word in so many pages homed at the other's node. */
+static void dirty_barriers(bench *bench, const char *name, size_t pages)
+{
+    uint64_t *mine = is_first(bench) ? bench->far : bench->near;
+    uint64_t *theirs = is_first(bench) ? bench->near : bench->far;
+    bool takes_part = is_first(bench) || is_other(bench);
+    samples *samples = samples_new(bench->extent.rounds);
+    for (size_t round = 0; round <= bench->extent.rounds; round++) {
         for (size_t page = 0; takes_part && page < pages; page++) {
             /* The home reads what the other wrote, so that nobody is alone with a page. */
             (void)*(volatile uint64_t *)page_of(theirs, page);
@@ -130,18 +215,37 @@ static void barrier(bench *bench, size_t pages)
         fsp_phase_begin(name);
         uint64_t began = now();
         fsp_barrier_all();
-        if (bench->me == 0)
+        if (is_first(bench))
             sample(samples, now() - began);
         fsp_phase_end();
     }
     samples_report(samples, name, 1);
 }
 
+void case_barrier(bench *bench, const char *name, size_t pages)
+{
+    if (pages == 0)
+        bare_barriers(bench, name);
+    else
+        dirty_barriers(bench, name, pages);
+}
+
 void run_barriers(bench *bench)
 {
-    barrier(bench, 0);
-    barrier(bench, 1);
-    barrier(bench, bench->extent.most_dirty < 64 ? bench->extent.most_dirty : 64);
-    if (bench->extent.most_dirty > 64)
-        barrier(bench, bench->extent.most_dirty);
+    size_t most = bench->extent.most_dirty, some = most < 64 ? most : 64;
+    char name[32];
+    case_barrier(bench, "barrier-0", 0);
+    case_barrier(bench, "barrier-1", 1);
+    snprintf(name, sizeof name, "barrier-%zu", some);
+    case_barrier(bench, name, some);
+    if (most > some) {
+        snprintf(name, sizeof name, "barrier-%zu", most);
+        case_barrier(bench, name, most);
+    }
+}
+
+/* Run with four processes a core. */
+void run_crowd(bench *bench)
+{
+    case_barrier(bench, "barrier-crowd", 0);
 }

@@ -17,8 +17,6 @@
 
 #include "../../apps/common/options.h"
 
-#define MUTEXES 64
-
 static const extent FULL = {.pages = 256, .rounds = 12, .pairs = 2000, .most_dirty = 1024, .stream = 64u << 20};
 static const extent TINY = {.pages = 8, .rounds = 2, .pairs = 20, .most_dirty = 16, .stream = 1u << 20};
 
@@ -29,11 +27,13 @@ typedef struct group {
 
 static const group GROUPS[] = {
     {"misses", run_misses}, {"releases", run_releases}, {"acquires", run_acquires},
-    {"locks", run_locks},   {"barriers", run_barriers}, {"stream", run_stream},
+    {"locks", run_locks},   {"barriers", run_barriers}, {"crowd", run_crowd},
+    {"stream", run_stream}, {"scale", run_scale},
 };
 
 typedef struct board {
     _Atomic uint32_t arrived, round;
+    _Alignas(128) messages messages;
 } board;
 
 static board *the_board;
@@ -47,6 +47,11 @@ void meet(void)
     }
     while (atomic_load(&the_board->round) == round)
         sched_yield();
+}
+
+messages *the_messages(void)
+{
+    return &the_board->messages;
 }
 
 static board *map_board(const char *path)
@@ -72,7 +77,7 @@ static void allocate(bench *bench)
     size_t pages = bench->extent.most_dirty > bench->extent.pages ? bench->extent.most_dirty : bench->extent.pages;
     if (bench->me == 0) {
         where[0] = (uintptr_t)fsp_malloc_on(pages * PAGE, fsp_nodes() - 1);
-        where[1] = (uintptr_t)fsp_malloc_on(pages * PAGE, 0);
+        where[1] = (uintptr_t)fsp_malloc_on(2 * pages * PAGE, 0);
         where[2] = (uintptr_t)fsp_calloc(MUTEXES, 64);
         where[3] = (uintptr_t)fsp_calloc(2, sizeof(fsp_flag_t));
     }
@@ -88,9 +93,12 @@ int main(int argc, char **argv)
 {
     const char *name = NULL, *path = NULL;
     bool tiny = false;
+    uint64_t dirty = 0, sharers = 1;
     const option options[] = {
-        {.flag = "--group", .kind = OPTION_TEXT, .value = &name, .help = "misses, releases, acquires, locks, barriers, stream"},
+        {.flag = "--group", .kind = OPTION_TEXT, .value = &name, .help = "misses, releases, acquires, locks, barriers, crowd, stream, scale"},
         {.flag = "--board", .kind = OPTION_TEXT, .value = &path, .help = "an empty file that all processes can map"},
+        {.flag = "--dirty", .kind = OPTION_NUMBER, .value = &dirty, .most = 1 << 20, .help = "in group scale: pages that a release finds changed"},
+        {.flag = "--sharers", .kind = OPTION_NUMBER, .value = &sharers, .least = 1, .most = 64, .help = "in group scale: processes beside the home's that have copies of them"},
         {.flag = "--tiny", .kind = OPTION_SWITCH, .value = &tiny, .help = "as little as possible: does it run?"},
     };
     const program program = {.name = "micro", .summary = "What each operation of the shared memory costs.",
@@ -108,7 +116,9 @@ int main(int argc, char **argv)
     fsp_init_spmd(&argc, &argv);
     if (fsp_processes() < 2)
         fsp_abort(2, "the micro benchmark needs two processes: run it with -n 2");
-    bench bench = {.extent = tiny ? TINY : FULL, .me = fsp_process()};
+    bench bench = {.extent = tiny ? TINY : FULL, .me = fsp_process(), .other = fsp_processes() - 1, .sharers = sharers};
+    if (dirty > 0)
+        bench.extent.most_dirty = dirty;
     pin(bench.me);
     allocate(&bench);
     chosen->run(&bench);

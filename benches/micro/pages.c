@@ -1,8 +1,10 @@
-/* Faults, releases and acquires, page by page; and a long sequential read.
+/* Faults, releases and acquires, page by page; and long reads, in sequence and out of it.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "bench.h"
 
 #include <stdio.h>
+
+#include "../../apps/common/random.h"
 
 /* Stores a new value in the first word of each page. */
 static void write_pages(uint64_t *pages, size_t count, uint64_t value)
@@ -11,12 +13,11 @@ static void write_pages(uint64_t *pages, size_t count, uint64_t value)
         page_of(pages, page)[0] = value;
 }
 
-static uint64_t read_pages(uint64_t *pages, size_t count)
+/* Reads a word of pages that are so far apart. */
+static void read_pages(uint64_t *pages, size_t count, size_t apart)
 {
-    uint64_t sum = 0;
     for (size_t page = 0; page < count; page++)
-        sum += *(volatile uint64_t *)page_of(pages, page);
-    return sum;
+        (void)*(volatile uint64_t *)page_of(pages, page * apart);
 }
 
 typedef enum access { READ, WRITE } access;
@@ -47,12 +48,12 @@ static void miss(bench *bench, const char *name, access access, bool reads_first
 {
     samples *samples = samples_new(bench->extent.pages * bench->extent.rounds);
     for (size_t round = 0; round <= bench->extent.rounds; round++) {
-        if (bench->me == fsp_processes() - 1)
+        if (is_other(bench))
             write_pages(bench->far, bench->extent.pages, round);
         fsp_barrier_all();
-        if (bench->me == 0 && reads_first)
-            read_pages(bench->far, bench->extent.pages);
-        if (bench->me == 0 && counts(round)) {
+        if (is_first(bench) && reads_first)
+            read_pages(bench->far, bench->extent.pages, 1);
+        if (is_first(bench) && counts(round)) {
             fsp_phase_begin(name);
             touch(bench, samples, bench->far, access, round);
             fsp_phase_end();
@@ -65,7 +66,7 @@ static void miss(bench *bench, const char *name, access access, bool reads_first
 static void first_touch(bench *bench, const char *name, uint64_t *pages, access access)
 {
     fsp_barrier_all();
-    if (bench->me == 0) {
+    if (is_first(bench)) {
         samples *samples = samples_new(bench->extent.pages);
         fsp_phase_begin(name);
         touch(bench, samples, pages, access, 1);
@@ -75,16 +76,27 @@ static void first_touch(bench *bench, const char *name, uint64_t *pages, access 
     fsp_barrier_all();
 }
 
+void case_read_miss(bench *bench)
+{
+    miss(bench, "read-miss", READ, false);
+}
+
+void case_write_upgrade(bench *bench)
+{
+    miss(bench, "write-upgrade", WRITE, true);
+}
+
 void run_misses(bench *bench)
 {
     /* The other node has its own pages in exclusive mode: the first fetch breaks it. */
-    if (bench->me == fsp_processes() - 1)
+    if (is_other(bench))
         write_pages(bench->far, bench->extent.pages, 1);
     first_touch(bench, "read-miss-first", bench->far, READ);
     first_touch(bench, "write-home-first", bench->near, WRITE);
-    miss(bench, "read-miss", READ, false);
+    first_touch(bench, "read-home-first", page_of(bench->near, bench->extent.pages), READ);
+    case_read_miss(bench);
     miss(bench, "write-miss", WRITE, false);
-    miss(bench, "write-upgrade", WRITE, true);
+    case_write_upgrade(bench);
 }
 
 typedef enum pattern { ONE_WORD, ALTERNATE, WHOLE } pattern;
@@ -97,14 +109,18 @@ static void dirty(uint64_t *page, pattern pattern, uint64_t value)
         page[word] = (value + word) * 0x9e3779b97f4a7c15u;
 }
 
-/* The unlock with so many dirty pages, each changed in this pattern; samples are of the whole release. */
-static void release(bench *bench, const char *word, pattern pattern, size_t pages)
+/* Processes that read what was released, so that nobody is alone with the page: the home, and further sharers. */
+static bool looks(const bench *bench)
 {
-    char name[32];
-    snprintf(name, sizeof name, "release-%s-%zu", word, pages);
+    return is_other(bench) || (size_t)bench->me < bench->sharers;
+}
+
+/* The unlock with so many dirty pages, each changed in this pattern; samples are of the whole release. */
+static void release(bench *bench, const char *name, pattern pattern, size_t pages)
+{
     samples *samples = samples_new(bench->extent.rounds);
     for (size_t round = 0; round <= bench->extent.rounds; round++) {
-        if (bench->me == 0) {
+        if (is_first(bench)) {
             fsp_mutex_lock(bench->mutexes);
             for (size_t page = 0; page < pages; page++)
                 dirty(page_of(bench->far, page), pattern, round);
@@ -119,11 +135,27 @@ static void release(bench *bench, const char *word, pattern pattern, size_t page
             }
         }
         fsp_barrier_all();
-        /* The home looks, so that nobody is alone with the page. */
-        read_pages(bench->far, pages);
+        if (looks(bench))
+            read_pages(bench->far, pages, 1);
         fsp_barrier_all();
     }
     samples_report(samples, name, pages > 0 ? pages : 1);
+}
+
+static void begin_releases(bench *bench)
+{
+    if (is_other(bench))
+        write_pages(bench->far, bench->extent.most_dirty, 1);
+    fsp_barrier_all();
+    if (looks(bench))
+        read_pages(bench->far, bench->extent.most_dirty, 1);
+    fsp_barrier_all();
+}
+
+void case_release(bench *bench, const char *name, size_t pages)
+{
+    begin_releases(bench);
+    release(bench, name, ONE_WORD, pages);
 }
 
 void run_releases(bench *bench)
@@ -132,39 +164,39 @@ void run_releases(bench *bench)
         const char *word;
         pattern pattern;
     } PATTERNS[] = {{"word", ONE_WORD}, {"alternate", ALTERNATE}, {"whole", WHOLE}};
-    if (bench->me == fsp_processes() - 1)
-        write_pages(bench->far, bench->extent.most_dirty, 1);
-    fsp_barrier_all();
-    read_pages(bench->far, bench->extent.most_dirty);
-    release(bench, "nothing", ONE_WORD, 0);
-    for (size_t i = 0; i < sizeof PATTERNS / sizeof *PATTERNS; i++)
-        for (size_t pages = 1; pages <= bench->extent.most_dirty; pages *= 16)
-            release(bench, PATTERNS[i].word, PATTERNS[i].pattern, pages);
-    for (size_t i = 0; i < sizeof PATTERNS / sizeof *PATTERNS; i++)
-        if (bench->extent.most_dirty == 1024)
-            release(bench, PATTERNS[i].word, PATTERNS[i].pattern, 1024);
+    static const size_t SIZES[] = {1, 16, 256, 1024};
+    begin_releases(bench);
+    release(bench, "release-nothing", ONE_WORD, 0);
+    for (size_t i = 0; i < sizeof PATTERNS / sizeof *PATTERNS; i++) {
+        for (size_t j = 0; j < sizeof SIZES / sizeof *SIZES && SIZES[j] <= bench->extent.most_dirty; j++) {
+            char name[32];
+            snprintf(name, sizeof name, "release-%s-%zu", PATTERNS[i].word, SIZES[j]);
+            release(bench, name, PATTERNS[i].pattern, SIZES[j]);
+        }
+    }
 }
 
-/* Locking a mutex that the other node gave back after it had written so many pages that process 0 maps. */
-static void acquire(bench *bench, size_t pages)
+/* Locking a mutex that the other node gave back after it had written so many pages that process 0 maps, each so far from the
+ * one before. */
+void case_acquire(bench *bench, const char *name, size_t pages, size_t apart)
 {
-    char name[32];
-    snprintf(name, sizeof name, "acquire-%zu", pages);
     samples *samples = samples_new(bench->extent.rounds);
     for (size_t round = 0; round <= bench->extent.rounds; round++) {
         /* Twice: the first read may end an exclusive mode, whose owner then releases at the barrier. */
         for (int again = 0; again < 2; again++) {
-            if (bench->me == 0)
-                read_pages(bench->far, pages);
+            if (is_first(bench))
+                read_pages(bench->far, pages, apart);
             fsp_barrier_all();
         }
-        if (bench->me == fsp_processes() - 1) {
+        meet(); /* or process 0, late in the barrier, could acquire there what is written now */
+        if (is_other(bench)) {
             fsp_mutex_lock(bench->mutexes);
-            write_pages(bench->far, pages, round);
+            for (size_t page = 0; page < pages; page++)
+                page_of(bench->far, page * apart)[0] = round;
             fsp_mutex_unlock(bench->mutexes);
         }
         meet();
-        if (bench->me == 0 && counts(round)) {
+        if (is_first(bench) && counts(round)) {
             fsp_phase_begin(name);
             uint64_t began = now();
             fsp_mutex_lock(bench->mutexes);
@@ -179,38 +211,93 @@ static void acquire(bench *bench, size_t pages)
 
 void run_acquires(bench *bench)
 {
-    acquire(bench, 0);
-    acquire(bench, 1);
-    acquire(bench, bench->extent.most_dirty < 64 ? bench->extent.most_dirty : 64);
-    if (bench->extent.most_dirty > 64)
-        acquire(bench, bench->extent.most_dirty);
+    size_t most = bench->extent.most_dirty, some = most < 64 ? most : 64;
+    char name[48];
+    case_acquire(bench, "acquire-0", 0, 1);
+    case_acquire(bench, "acquire-1", 1, 1);
+    snprintf(name, sizeof name, "acquire-%zu", some);
+    case_acquire(bench, name, some, 1);
+    snprintf(name, sizeof name, "acquire-scattered-%zu", most / 16);
+    case_acquire(bench, name, most / 16, 16);
+    if (most > some) {
+        snprintf(name, sizeof name, "acquire-%zu", most);
+        case_acquire(bench, name, most, 1);
+    }
 }
 
-/* Nanoseconds to read a MiB that another node wrote. */
-void run_stream(bench *bench)
+/* Pages that another node wrote, read by process 0: a round's time is one sample, of so many operations. */
+static void long_read(bench *bench, const char *name, uint64_t *data, size_t operations, uint64_t (*read)(struct bench *, uint64_t *))
 {
-    size_t bytes = bench->extent.stream, pages = bytes / PAGE, rounds = bench->extent.rounds / 4 + 1;
-    uintptr_t *where = fsp_malloc_all(sizeof *where);
-    if (bench->me == 0)
-        *where = (uintptr_t)fsp_malloc_on(bytes, fsp_nodes() - 1);
-    fsp_barrier_all();
-    uint64_t *data = (uint64_t *)*where;
+    size_t pages = bench->extent.stream / PAGE, rounds = bench->extent.rounds / 4 + 1;
     samples *samples = samples_new(rounds);
     for (size_t round = 1; round <= rounds; round++) {
-        if (bench->me == fsp_processes() - 1)
+        if (is_other(bench))
             write_pages(data, pages, round);
         fsp_barrier_all();
-        if (bench->me == 0) {
-            uint64_t sum = 0, began = now();
-            fsp_phase_begin("stream-mib");
-            for (size_t word = 0; word < bytes / sizeof(uint64_t); word++)
-                sum += data[word];
-            fsp_phase_end();
+        if (is_first(bench)) {
+            fsp_phase_begin(name);
+            uint64_t began = now(), sum = read(bench, data);
             sample(samples, now() - began);
-            if (sum != round * pages)
-                fsp_abort(1, "the stream has other values than were written");
+            fsp_phase_end();
+            if (sum % round != 0 || sum == 0)
+                fsp_abort(1, "the pages have other values than were written");
         }
         fsp_barrier_all();
     }
-    samples_report(samples, "stream-mib", bytes >> 20);
+    samples_report(samples, name, operations);
+}
+
+static uint64_t in_sequence(bench *bench, uint64_t *data)
+{
+    uint64_t sum = 0;
+    for (size_t word = 0; word < bench->extent.stream / sizeof(uint64_t); word++)
+        sum += data[word];
+    return sum;
+}
+
+/* One page in eight, none twice, in an order that nobody can foresee: what is fetched beside them is of no use. */
+static size_t random_pages(const bench *bench)
+{
+    return bench->extent.stream / PAGE / 8;
+}
+
+static uint64_t at_random(bench *bench, uint64_t *data)
+{
+    static uint32_t order[1 << 14];
+    size_t pages = bench->extent.stream / PAGE;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < pages; i++)
+        order[i] = (uint32_t)i;
+    for (size_t i = 0; i < random_pages(bench); i++) {
+        size_t j = i + random_at(1, 2, i) % (pages - i);
+        uint32_t page = order[j];
+        order[j] = order[i];
+        sum += *page_of(data, page);
+    }
+    return sum;
+}
+
+void run_stream(bench *bench)
+{
+    uintptr_t *where = fsp_malloc_all(sizeof *where);
+    if (is_first(bench))
+        *where = (uintptr_t)fsp_malloc_on(bench->extent.stream, fsp_nodes() - 1);
+    fsp_barrier_all();
+    uint64_t *data = (uint64_t *)*where;
+    long_read(bench, "stream-mib", data, bench->extent.stream >> 20, in_sequence);
+    long_read(bench, "random-page", data, random_pages(bench), at_random);
+}
+
+/* The operations whose cost is drawn against nodes, processors, heap, dirty pages and sharers; under short names. */
+void run_scale(bench *bench)
+{
+    size_t pages = bench->extent.most_dirty;
+    bench->extent.pages = bench->extent.pages > 64 ? 64 : bench->extent.pages;
+    bench->extent.pairs = bench->extent.pairs > 512 ? 512 : bench->extent.pairs;
+    case_read_miss(bench);
+    case_write_upgrade(bench);
+    case_release(bench, "release", pages);
+    case_acquire(bench, "acquire", pages, 1);
+    case_lock_after_other(bench);
+    case_barrier(bench, "barrier", 0);
 }

@@ -10,13 +10,33 @@ use crate::support::{built, protocols, succeed};
 /// Cases that tell whether their group ran to its end.
 const CASES: &[&str] = &[
     "read-miss-first",
+    "read-home-first",
     "write-upgrade",
     "release-whole-16",
     "acquire-16",
+    "acquire-scattered-1",
     "lock-again",
+    "relock",
+    "lock-hand-off",
     "flag-round-trip",
     "barrier-16",
+    "barrier-crowd",
     "stream-mib",
+    "random-page",
+];
+
+const FLOORS: &[&str] = &[
+    "system-call",
+    "signal",
+    "fault-mprotect",
+    "upgrade-mprotect",
+    "copy-page",
+    "compare-copy-16",
+    "line-round-trip",
+    "ring-page",
+    "spin-barrier",
+    "pthread-barrier-8",
+    "tcp-page-blocking",
 ];
 
 fn bench(flags: &[&str], name: &str) -> Value {
@@ -52,8 +72,14 @@ fn every_case_runs_under_every_protocol() {
             }
         }
     }
-    for floor in ["fault-mprotect", "copy-page", "line-round-trip", "pthread-barrier", "tcp-page-blocking"] {
+    for floor in FLOORS {
         assert!(has(rows, floor, "", ""), "{floor}");
+    }
+    let miss = rows.iter().find(|row| row["case"] == "read-miss" && row["protocol"] == "csm-2l").expect("measured");
+    assert_eq!(miss["counts"]["system_calls"].as_f64(), Some(2.0), "the change of rights, and the return");
+    let budget = found["budget"].as_array().expect("judged");
+    for line in ["read miss, page at home", "hand-off to a waiter", "sequential remote read"] {
+        assert!(budget.iter().any(|found| found["what"] == line), "{line}");
     }
 }
 

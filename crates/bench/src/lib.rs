@@ -1,18 +1,20 @@
 //! `finespun bench`: what each operation of the shared memory costs, per protocol, transport and fault mechanism; the
 //! applications beside the sequential program and native threads; and, in the same run, the machine's own floors and other
-//! systems for distributed memory. Times are minima and medians; counts stand beside them; nothing here decides whether a
-//! time is good: the tables give ratios to a floor and to a peer.
+//! systems for distributed memory. Times are minima and medians; counts stand beside them; the tables give ratios to a
+//! floor and to a peer, and say which of the project's budgets are met.
 //!
 //! ```text
 //!   programs   benches/micro (C, on the public headers), benches/peers, benches/native: what is measured
 //!   measure    runs them as jobs, reads their lines and the counts of their phases
 //!   results    one row for each measurement: JSON
+//!   budget     what each operation may cost, and whether it does
 //!   table      rows as Markdown, with ratios;  drawing: the same as a picture
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod applications;
+mod budget;
 mod drawing;
 mod measure;
 mod results;
@@ -20,6 +22,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
+pub use budget::{Budget, judge};
 pub use drawing::draw;
 pub use results::{Kind, Machine, Results, Row};
 pub use table::tables;
@@ -67,6 +70,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Results, String> {
     if plan.applications {
         applications::measure(plan, &mut results, tell)?;
     }
+    results.budget = judge(&results);
     Ok(results)
 }
 

@@ -14,8 +14,20 @@ use finespun_types::Counter;
 use crate::results::{Kind, Results, Row};
 use crate::{Plan, Setting};
 
+/// Two nodes of one process each.
+const PAIR: &[&str] = &["-n", "2"];
+/// Two nodes of four processes each: four a core, where there are two.
+const CROWD: &[&str] = &["-n", "2", "-p", "4"];
 /// The groups of cases of the micro benchmark, a job each.
-const GROUPS: &[&str] = &["misses", "releases", "acquires", "locks", "barriers", "stream"];
+const GROUPS: &[(&str, &[&str])] = &[
+    ("misses", PAIR),
+    ("releases", PAIR),
+    ("acquires", PAIR),
+    ("locks", PAIR),
+    ("barriers", PAIR),
+    ("crowd", CROWD),
+    ("stream", PAIR),
+];
 /// How long one program may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -55,11 +67,11 @@ pub fn peers(plan: &Plan, results: &mut Results, tell: &mut dyn FnMut(&str)) -> 
 /// Every case of the micro benchmark under one setting.
 pub fn micro(plan: &Plan, setting: &Setting, all: &mut Vec<Row>, tell: &mut dyn FnMut(&str)) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
-    for group in GROUPS {
+    for &(group, shape) in GROUPS {
         tell(&format!("{group} under {} over {}, {}", setting.protocol, setting.transport, setting.faults));
         let (board, stats) = (folder.path().join(format!("{group}.board")), folder.path().join("stats.json"));
         fs::write(&board, []).map_err(|error| format!("{}: {error}", board.display()))?;
-        let mut command = job(plan, setting, &["-n", "2"], &stats);
+        let mut command = job(plan, setting, shape, &stats);
         command.arg(plan.programs.join("micro")).args(["--group", group, "--board"]).arg(&board);
         if plan.tiny {
             command.arg("--tiny");

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
+
 /// What a row is a measurement of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -95,13 +97,16 @@ pub struct Results {
     pub missing: Vec<String>,
     /// The measurements.
     pub rows: Vec<Row>,
+    /// What was allowed of them, and whether it was kept.
+    #[serde(default)]
+    pub budget: Vec<Budget>,
 }
 
 impl Results {
     /// Nothing yet.
     #[must_use]
     pub const fn new(machine: Machine) -> Self {
-        Self { machine, missing: Vec::new(), rows: Vec::new() }
+        Self { machine, missing: Vec::new(), rows: Vec::new(), budget: Vec::new() }
     }
 
     /// The row of a case that has neither protocol nor transport.

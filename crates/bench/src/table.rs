@@ -16,15 +16,20 @@ const REFERENCES: &[Reference] = &[
     Reference { case: "read-miss", floor: Some("fault"), peer: Some("mpi-page-get") },
     Reference { case: "write-miss", floor: Some("fault"), peer: Some("mpi-page-get") },
     Reference { case: "write-home-first", floor: Some("fault"), peer: None },
-    Reference { case: "write-upgrade", floor: Some("fault"), peer: None },
+    Reference { case: "read-home-first", floor: Some("fault"), peer: None },
+    Reference { case: "write-upgrade", floor: Some("upgrade"), peer: None },
     Reference { case: "release-nothing", floor: None, peer: None },
-    Reference { case: "release-", floor: Some("compare-copy-page"), peer: None },
+    Reference { case: "release-", floor: Some("compare-copy"), peer: None },
     Reference { case: "lock-again", floor: Some("pthread-mutex"), peer: Some("shmem-lock-again") },
+    Reference { case: "relock", floor: Some("pthread-mutex"), peer: None },
     Reference { case: "lock-after-other", floor: Some("line-round-trip"), peer: None },
+    Reference { case: "lock-hand-off", floor: Some("line-round-trip"), peer: None },
     Reference { case: "lock-contended", floor: Some("line-round-trip"), peer: None },
     Reference { case: "flag-round-trip", floor: Some("line-round-trip"), peer: None },
-    Reference { case: "barrier-", floor: Some("pthread-barrier"), peer: Some("mpi-barrier") },
+    Reference { case: "barrier-crowd", floor: Some("pthread-barrier-8"), peer: None },
+    Reference { case: "barrier-", floor: Some("spin-barrier"), peer: Some("mpi-barrier") },
     Reference { case: "stream-mib", floor: Some("memcpy-mib"), peer: None },
+    Reference { case: "random-page", floor: Some("fault"), peer: None },
 ];
 
 /// The counts that a row shows, where they happened.
@@ -52,6 +57,7 @@ pub fn tables(results: &Results) -> String {
         "Finespun {} {}; {}, {} cores, Linux {}, load {} at the start. Nanoseconds an operation, minimum / median.\n",
         machine.version, machine.commit, machine.processor, machine.cores, machine.kernel, machine.load
     );
+    budget(&mut text, results);
     references(&mut text, results);
     micro(&mut text, results);
     applications(&mut text, results);
@@ -70,6 +76,31 @@ fn references(text: &mut String, results: &Results) {
     for row in of(results, Kind::Floor).chain(of(results, Kind::Peer)) {
         let _ = writeln!(text, "| {} | {} | {} |", row.case, number(row.min_ns), number(row.median_ns));
     }
+}
+
+fn budget(text: &mut String, results: &Results) {
+    if results.budget.is_empty() {
+        return;
+    }
+    text.push_str("\n## Budget\n\nBy minima. What is not met is said first.\n\n");
+    text.push_str("| | setting | allowed | measured | | met |\n|---|---|---|---|---|---|\n");
+    let mut lines = results.budget.iter().collect::<Vec<_>>();
+    lines.sort_by_key(|line| line.met);
+    for line in lines {
+        let bound = if line.at_least { "at least" } else { "at most" };
+        let (allowed, measured) = (short(line.allowed), short(line.measured));
+        let met = if line.met { "yes" } else { "**no**" };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {bound} {allowed} | {measured} | {} | {met} |",
+            line.what, line.setting, line.unit
+        );
+    }
+}
+
+/// A number of a budget, which may be a ratio.
+fn short(value: f64) -> String {
+    if value < 20.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
 fn micro(text: &mut String, results: &Results) {
@@ -99,16 +130,17 @@ fn micro(text: &mut String, results: &Results) {
     }
 }
 
-/// The floor of a case: that of faults is measured for each mechanism, and a page over tcp has a message's.
+/// The floor of a case: that of faults is measured for each mechanism, that of releases for each number of pages, and a page over
+/// tcp has a message's.
 fn floor_of<'a>(results: &'a Results, row: &Row, floor: &str) -> Option<&'a Row> {
-    if floor != "fault" {
-        return results.reference(Kind::Floor, floor);
-    }
-    if row.transport == "tcp" && row.counts.contains_key("page_transfers") {
-        return results.reference(Kind::Floor, "tcp-page-blocking");
-    }
-    let mechanism = if row.faults == "mprotect" { "fault-mprotect" } else { "fault-uffd" };
-    results.reference(Kind::Floor, mechanism)
+    let name = match floor {
+        "compare-copy" => format!("compare-copy-{}", row.case.rsplit('-').next()?),
+        "fault" if row.transport == "tcp" && row.counts.contains_key("messages") => "tcp-page-busy".to_owned(),
+        "fault" | "upgrade" if row.faults == "mprotect" => format!("{floor}-mprotect"),
+        "fault" | "upgrade" => format!("{floor}-uffd"),
+        plain => plain.to_owned(),
+    };
+    results.reference(Kind::Floor, &name)
 }
 
 fn ratio(row: &Row, reference: Option<&Row>) -> String {
@@ -181,7 +213,7 @@ mod tests {
             operations: 1,
             min_ns: ns,
             median_ns: 2.0 * ns,
-            counts: BTreeMap::from([("page_transfers".to_owned(), 1.0)]),
+            counts: BTreeMap::from([("messages".to_owned(), 1.0)]),
         }
     }
 
@@ -189,7 +221,7 @@ mod tests {
         let mut results = Results::new(Machine::here(std::path::Path::new(".")));
         results.rows = vec![
             row(Kind::Floor, "fault-uffd", "", 1000.0),
-            row(Kind::Floor, "tcp-page-blocking", "", 5000.0),
+            row(Kind::Floor, "tcp-page-busy", "", 5000.0),
             row(Kind::Micro, "read-miss", "shm", 1500.0),
             row(Kind::Micro, "read-miss", "tcp", 10_000.0),
         ];
@@ -199,8 +231,8 @@ mod tests {
     #[test]
     fn a_miss_is_compared_with_the_floor_of_its_mechanism_and_transport() {
         let text = tables(&results());
-        assert!(text.contains("| read-miss | 1500 | 3000 | 1.50 / 1.50 | - | 1 pages |"), "{text}");
-        assert!(text.contains("| read-miss | 10000 | 20000 | 2.00 / 2.00 | - | 1 pages |"), "{text}");
+        assert!(text.contains("| read-miss | 1500 | 3000 | 1.50 / 1.50 | - | 1 messages |"), "{text}");
+        assert!(text.contains("| read-miss | 10000 | 20000 | 2.00 / 2.00 | - | 1 messages |"), "{text}");
     }
 
     #[test]
@@ -211,7 +243,7 @@ mod tests {
         results.rows.push(application("native", 1e6));
         results.rows.push(application("csm-2l 2x1", 2e6));
         let text = tables(&results);
-        assert!(text.contains("| sor | csm-2l 2x1 | 2.0 | 4.0 | 0.50 | 0 | 0 |"), "{text}");
+        assert!(text.contains("| sor | csm-2l 2x1 | 2.0 | 4.0 | 0.50 | 1 | 0 |"), "{text}");
         assert!(text.contains("| csm-2l 2x1 | 0.50 |"), "{text}");
     }
 }
