@@ -15,6 +15,7 @@
 mod aside;
 mod barrier;
 pub mod buffers;
+mod closing;
 mod cluster;
 mod consistency;
 mod faults;

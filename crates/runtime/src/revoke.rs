@@ -20,7 +20,7 @@ use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::nest::{self, Rights};
-use crate::{meter, wait};
+use crate::{closing, meter, wait};
 
 /// How long a page stays at least. Repeating an instruction takes less than a microsecond where the thread has a core; the rest is
 /// for a signal's return and for a core that is shared.
@@ -61,8 +61,10 @@ fn serve(cluster: &Cluster) {
     let view = node.view(id);
     loop {
         let last = view.revocations.load(Ordering::Acquire);
+        let Some(busy) = closing::enter() else { return };
         let taken = node.take_notices(id);
         if taken.is_empty() {
+            drop(busy);
             wait::until_changed(cluster, &view.revocations, last, &view.revoker_sleeps);
             continue;
         }

@@ -19,11 +19,12 @@ use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::sys::descriptors;
 use crate::wire::{self, Packet, Request};
-use crate::{locks, memory, meter, misuse, nest, objects, start, threads, tmk};
+use crate::{closing, locks, memory, meter, misuse, nest, objects, start, threads, tmk};
 
 /// Handles what has arrived, if nodes send messages at all, and this process is one that handles them.
 pub fn poll(cluster: &Cluster) {
     let Some(mesh) = &cluster.mesh else { return };
+    let Some(_busy) = closing::enter() else { return };
     let is_service = cluster.view.is_none();
     if is_service || cluster.job.switches.server == Server::Concurrent {
         receive(cluster, mesh, is_service);

@@ -19,7 +19,7 @@ use crate::places::{self, Work};
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
-use crate::{barrier, buffers, consistency, faults, globals, meter, nest, objects, revoke, threads};
+use crate::{barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, revoke, threads};
 
 /// What runs where `start` is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +142,8 @@ fn start_threads(runtime: &'static Runtime, first: usize, runners: Runners) -> R
 
 /// A process that only served ends.
 fn leave(cluster: &Cluster) -> ! {
+    closing::close();
+    cluster.flush_messages();
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
     ENDED.store(true, Ordering::SeqCst);
@@ -185,6 +187,7 @@ pub fn end() {
             }
         }
     }
+    closing::close();
     cluster.flush_messages();
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
