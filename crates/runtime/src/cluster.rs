@@ -5,15 +5,16 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use finespun_job::{Job, Transport};
+use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::page::Place;
-use finespun_sync::place;
+use finespun_sync::{Word, place};
 use finespun_sys::view;
 use finespun_transport::Mesh;
 use finespun_types::{NodeId, ProcessorId, UnitId, ViewId};
 
 use crate::sys::segment::Segment;
-use crate::sys::shape::{GUESTS, SEATS, STRIPES, Shape};
+use crate::sys::shape::{GUESTS, SEATS, STRIPE_WORDS, STRIPES, Shape};
 use crate::sys::slot::Slot;
 
 /// One process's job.
@@ -78,11 +79,13 @@ impl Cluster {
     }
 
     /// This node's memory.
+    #[inline]
     pub fn mine(&self) -> &Segment {
         self.at(self.me)
     }
 
     /// A node's memory. With messages only this node's own.
+    #[inline]
     pub fn at(&self, node: NodeId) -> &Segment {
         self.nodes[usize::from(node.0)].as_ref().expect("only this node's memory is reached when nodes send messages")
     }
@@ -93,6 +96,7 @@ impl Cluster {
     }
 
     /// Does this process run the node's tables of synchronization, threads and heap itself? Else it asks.
+    #[inline]
     pub fn runs_tables_of(&self, node: NodeId) -> bool {
         node == self.me || self.variant.synchronization == Way::Direct
     }
@@ -103,6 +107,7 @@ impl Cluster {
     }
 
     /// This process's view number.
+    #[inline]
     pub fn my_view(&self) -> ViewId {
         self.view.as_ref().map(|(id, _)| *id).expect("only a process of the program has a view")
     }
@@ -114,9 +119,17 @@ impl Cluster {
     }
 
     /// Where the state of a synchronization object stands.
-    pub fn manager_of(&self, address: u64) -> (NodeId, usize) {
-        let place = place(address, self.shape.nodes as u32, STRIPES as u32);
-        (place.node, place.table as usize)
+    #[inline]
+    pub fn manager_of(&self, address: u64) -> finespun_sync::Place {
+        place(address, self.shape.nodes as u32, STRIPES as u32, STRIPE_WORDS as u32)
+    }
+
+    /// The word beside the table where the state of an object stands, if this process may change it. None under lazy release
+    /// consistency: there a manager must hear at every release what its releaser knows.
+    #[inline]
+    pub fn word_of(&self, at: &finespun_sync::Place) -> Option<&Word> {
+        let is_quick = self.shape.family != Family::Tmk && self.runs_tables_of(at.node);
+        is_quick.then(|| self.at(at.node).word(at.table as usize, at.word as usize))
     }
 
     /// A processor's node, and the index of its slot there.
@@ -131,6 +144,7 @@ impl Cluster {
     }
 
     /// A slot of this node as a processor of the job.
+    #[inline]
     pub fn processor_at(&self, slot: usize) -> ProcessorId {
         let (each, me) = (self.shape.processors_per_node(), usize::from(self.me.0));
         let number = if slot < each { me * each + slot } else { self.shape.processors() + me * GUESTS + (slot - each) };
@@ -138,6 +152,7 @@ impl Cluster {
     }
 
     /// A slot of this node.
+    #[inline]
     pub fn slot(&self, index: usize) -> &Slot {
         self.mine().slot(index)
     }

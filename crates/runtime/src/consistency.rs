@@ -22,14 +22,22 @@ pub fn release(cluster: &Cluster) {
     if tmk::runs(cluster) {
         return meter::timed(cluster, Bucket::Flush, || tmk::steps::release(cluster));
     }
-    // Under broadcast every release counts, for it ends an interval.
-    if cluster.shape.family != Family::Broadcasting && cluster.mine().view(released_list(cluster)).has_nothing_dirty() {
+    if has_nothing_to_release(cluster) {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || release_untimed(cluster));
 }
 
+/// Would a release do nothing? False also where that is not looked at.
+#[inline]
+pub fn has_nothing_to_release(cluster: &Cluster) -> bool {
+    // Under broadcast every release counts, for it ends an interval.
+    let counts = matches!(cluster.shape.family, Family::Broadcasting | Family::Tmk);
+    !counts && cluster.mine().view(released_list(cluster)).has_nothing_dirty()
+}
+
 /// Whose list: one release at a time of the view, or of the node.
+#[inline]
 fn released_list(cluster: &Cluster) -> ViewId {
     if nest::releases_node(cluster) { NODE } else { cluster.my_view() }
 }
@@ -131,19 +139,26 @@ fn protect(cluster: &Cluster, mapping: &finespun_sys::view::View, run: Range<u32
     }
 }
 
+/// Would an acquire do nothing? False also where that is not looked at.
+#[inline]
+pub fn has_nothing_to_acquire(cluster: &Cluster) -> bool {
+    if tmk::runs(cluster) {
+        return false;
+    }
+    // Where mappings are revoked the list is the communication thread's.
+    nest::revokes(cluster) || cluster.mine().view(cluster.my_view()).has_no_notices()
+}
+
 /// Acquire: obeys every write notice that has come.
 pub fn acquire(cluster: &Cluster) {
     if tmk::runs(cluster) {
         return tmk::steps::acquire(cluster);
     }
-    if nest::revokes(cluster) {
-        return; // the list is the communication thread's
+    if has_nothing_to_acquire(cluster) {
+        return;
     }
     let (node, id) = (cluster.mine(), cluster.my_view());
     let view = node.view(id);
-    if view.has_no_notices() {
-        return;
-    }
     let _one_acquire = view.acquiring.guard();
     node.tick();
     let taken = node.take_notices(id);

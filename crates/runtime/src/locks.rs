@@ -25,6 +25,7 @@ const LOCAL_MAX: u8 = 8;
 const ACTIONS_MAX: usize = 3;
 
 /// Do mutexes of this job migrate?
+#[inline]
 pub fn migrate(cluster: &Cluster) -> bool {
     cluster.job.switches.locks == Locks::Migratory
 }
@@ -70,15 +71,16 @@ fn ask(cluster: &Cluster, slot_index: usize, mutex: u64, event: Event) -> Result
 
 /// Runs the table of a node, then does what it says. Was anybody granted?
 fn run(cluster: &Cluster, at: NodeId, mutex: u64, event: &Event) -> Result<bool, Failure> {
-    let (manager, stripe) = cluster.manager_of(mutex);
-    let place = Place { me: at, manager, local_max: LOCAL_MAX };
+    let managed = cluster.manager_of(mutex);
+    let place = Place { me: at, manager: managed.node, local_max: LOCAL_MAX };
     let mut actions = [None; ACTIONS_MAX];
     let mut count = 0;
     let mut note = |action| {
         actions[count] = Some(action);
         count += 1;
     };
-    let granted = cluster.at(at).with_table(stripe, |table| table.on_migratory(mutex, place, event, &mut note));
+    let granted =
+        cluster.at(at).with_table(managed.table as usize, |table| table.on_migratory(mutex, place, event, &mut note));
     let granted = granted.map_err(objects::failure)?;
     for action in actions.into_iter().flatten() {
         match action {

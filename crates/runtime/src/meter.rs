@@ -27,6 +27,7 @@ pub fn no_slot() {
 }
 
 /// The calling thread's slot, if it has one.
+#[inline]
 pub fn slot_index() -> Option<usize> {
     SLOT.get()
 }

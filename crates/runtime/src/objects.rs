@@ -1,13 +1,13 @@
 //! Mutexes, conditions, barriers and flags: brings events to the tables of `finespun_sync`, and grants to the waiters.
 //!
-//! Where the manager's memory is mapped the caller runs its table; else it sends the event. Either way the caller waits in its own
+//! Where the manager's memory is mapped the caller changes the word beside its table, or runs the table; else it sends the event. Either way the caller waits in its own
 //! slot, and whoever runs the table writes the grant there and wakes it: no third process is in between.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::Code;
-use finespun_sync::{Error, Event, Grant, Table, Wrong};
+use finespun_sync::{Error, Event, Grant, Place, Quick, Table, Word, Wrong};
 use finespun_sys::clock;
 use finespun_types::{Counter, NodeId, ProcessorId};
 
@@ -114,7 +114,11 @@ pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8
 
 /// One event of this processor for an object: returns when it is granted, or taken where nothing is granted.
 pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, Failure> {
-    let (manager, stripe) = cluster.manager_of(event.object());
+    let at = cluster.manager_of(event.object());
+    let manager = at.node;
+    if let Some(granted) = cluster.word_of(&at).and_then(|word| quick(cluster, word, manager, event)) {
+        return Ok(granted);
+    }
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
     if manager != cluster.me {
         meter::count(cluster, Counter::SyncMessages, 1);
@@ -123,17 +127,31 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
         return Ok(ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
     expect_answer(slot);
-    run_table(cluster, manager, stripe, event, news::of_event(cluster, event).as_ref())?;
+    run_table(cluster, &at, event, news::of_event(cluster, event).as_ref())?;
     if !is_granted(event) {
         return Ok(0);
     }
     Ok(await_answer(cluster, slot)?.0)
 }
 
+/// The quick way, by the word; `None` if the event is for the table.
+fn quick(cluster: &Cluster, word: &Word, manager: NodeId, event: Event) -> Option<u64> {
+    let look = || match word.on(event) {
+        Quick::Granted(grant) => Some(Some((grant.value, 2))),
+        Quick::Taken => Some(Some((0, 1))),
+        Quick::ForTable => Some(None),
+        Quick::NotYet => None,
+    };
+    let (value, messages) = look().or_else(|| wait::spin_until(cluster, look)).flatten()?;
+    if manager != cluster.me {
+        meter::count(cluster, Counter::SyncMessages, messages);
+    }
+    Some(value)
+}
+
 /// An event that came by a message.
 pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, time: Option<&Time>) {
-    let (manager, stripe) = cluster.manager_of(event.object());
-    match run_table(cluster, manager, stripe, event, time) {
+    match run_table(cluster, &cluster.manager_of(event.object()), event, time) {
         Ok(()) if is_granted(event) => {}
         Ok(()) => {
             meter::count(cluster, Counter::SyncMessages, 1);
@@ -143,13 +161,7 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, time: Option<&Ti
     }
 }
 
-fn run_table(
-    cluster: &Cluster,
-    manager: NodeId,
-    stripe: usize,
-    event: Event,
-    time: Option<&Time>,
-) -> Result<(), Failure> {
+fn run_table(cluster: &Cluster, at: &Place, event: Event, time: Option<&Time>) -> Result<(), Failure> {
     let mailbox = match event {
         Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
         Event::Lock { .. }
@@ -163,13 +175,17 @@ fn run_table(
         Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::WriteLock { .. } => Mailbox::Answer,
         Event::TryWriteLock { .. } | Event::RwUnlock { .. } | Event::Leave { .. } => Mailbox::Answer,
     };
+    let (manager, word) = (at.node, cluster.word_of(at));
     let keeper = (manager, event.object());
     let granted = &mut |grant: Grant| deliver_grant(cluster, keeper, grant, mailbox);
     let run = |table: &mut Table<'_>| {
         news::tell_object(cluster, manager, event, time);
-        table.on(event, granted)
+        match word {
+            Some(word) => table.on_beside(word, event, granted),
+            None => table.on(event, granted),
+        }
     };
-    cluster.at(manager).with_table(stripe, run).map_err(failure)
+    cluster.at(manager).with_table(at.table as usize, run).map_err(failure)
 }
 
 /// Tells a processor that the table of `at` has granted it something.

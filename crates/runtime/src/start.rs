@@ -81,6 +81,7 @@ pub fn runtime() -> Result<&'static Runtime, Failure> {
 }
 
 /// The runtime, if there is one to call: cheap, and allocates nothing.
+#[inline]
 pub fn running() -> Option<&'static Runtime> {
     RUNTIME.get().filter(|_| !is_forked() && !ENDED.load(Ordering::Relaxed))
 }
@@ -427,6 +428,7 @@ fn number(name: &str) -> Result<Option<i32>, Failure> {
 }
 
 /// Is this a child made by fork? The view knows also where no fork handlers ran (`_Fork`, `clone`).
+#[inline]
 pub fn is_forked() -> bool {
     let view = RUNTIME.get().and_then(|runtime| runtime.cluster.view.as_ref());
     FORKED.load(Ordering::Relaxed) || view.is_some_and(|(_, mapping)| !mapping.is_ours())

@@ -4,10 +4,11 @@
 //! announces that it sleeps, looks once more, and sleeps in the kernel on the word. A waker changes the word first and
 //! then looks whether anybody sleeps. Both sides have a full fence between the two, so one of them sees the other.
 
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use finespun_sys::clock;
+use finespun_sys::fence;
 use finespun_sys::futex::{self, Backoff};
 use finespun_sys::signals::with_signals_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
@@ -33,7 +34,7 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
     while word.load(Ordering::Acquire) == old {
         cluster.flush_messages();
         sleepers.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        fence::full();
         if word.load(Ordering::SeqCst) == old {
             meter::count(cluster, Counter::Sleeps, 1);
             // Nobody holds a unit's lock or a table's here, so what a signal handler of the program touches can be served.
@@ -44,7 +45,20 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
     }
 }
 
-/// The same until a moment of the monotonic clock at the latest: false if the word was `old` still.
+/// Looks again and again for as long as a waiter may, serving what arrives; `None` if `look` found nothing in that time.
+pub fn spin_until<T>(cluster: &Cluster, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let mut backoff = Backoff::new(cluster.spin_ticks);
+    while backoff.spin() {
+        service::poll(cluster);
+        let found = look();
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// As [`until_changed`] until a moment of the monotonic clock at the latest: false if the word was `old` still.
 pub fn until_changed_before(
     cluster: &Cluster,
     word: &AtomicU32,
@@ -60,7 +74,7 @@ pub fn until_changed_before(
             return false;
         }
         sleepers.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        fence::full();
         if word.load(Ordering::SeqCst) == old {
             meter::count(cluster, Counter::Sleeps, 1);
             with_signals_let_in(|| futex::wait(word, old, Some(Duration::from_nanos(left))));
@@ -72,7 +86,7 @@ pub fn until_changed_before(
 
 /// After `word` was changed: wakes everybody who sleeps on it.
 pub fn wake(cluster: &Cluster, word: &AtomicU32, sleepers: &AtomicU32) {
-    fence(Ordering::SeqCst);
+    fence::full();
     if sleepers.load(Ordering::SeqCst) > 0 {
         meter::count(cluster, Counter::Wakes, 1);
         futex::wake_all(word);

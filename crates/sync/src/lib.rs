@@ -17,6 +17,9 @@
 //! Where a node's segment is mapped, the requester runs [`Table::on`] itself, under the table's lock; over a network
 //! the manager's engine runs it for the message. The tables cannot tell.
 //!
+//! Beside a table stand words, one for each place that objects' addresses are hashed to: as long as nobody waits, most events of
+//! mutexes and flags are one atomic instruction on a word ([`Word`]), and the table is not asked.
+//!
 //! What the runtime does around an event is what release consistency asks [Cashmere05 §2.1]:
 //!
 //! | event | before it | after its grant |
@@ -51,6 +54,7 @@ mod object;
 mod queue;
 mod rwlock;
 mod table;
+mod thin;
 pub mod threads;
 
 pub use error::{Error, Impossible, Misuse, Wrong};
@@ -58,3 +62,4 @@ pub use hash::{Place, place};
 pub use object::{Event, Grant, Kind};
 pub use queue::Waiter;
 pub use table::{Entry, Header, Table};
+pub use thin::{Quick, Thin, Word};

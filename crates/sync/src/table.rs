@@ -272,6 +272,27 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Puts an object that has no entry into the table, in a state in which nobody waits for it.
+    pub(crate) fn put(&mut self, address: u64, kind: Kind, words: [u32; 2]) -> Result<(), Error> {
+        let index = self.insert(address, kind)?;
+        self.entries[index].words = words;
+        Ok(())
+    }
+
+    /// The state of an object that has an entry, is of this kind, and that nobody waits for.
+    pub(crate) fn calm(&self, address: u64, kind: Kind) -> Option<[u32; 2]> {
+        let entry = &self.entries[self.find(address, false)?];
+        (entry.kind == kind as u32 && entry.queue.is_empty()).then_some(entry.words)
+    }
+
+    /// Drops the entry of such an object: another place keeps its state.
+    pub(crate) fn drop_calm(&mut self, address: u64) {
+        if let Some(index) = self.find(address, false) {
+            debug_assert!(self.entries[index].queue.is_empty(), "who waits is not forgotten");
+            self.remove(index);
+        }
+    }
+
     /// The entry of an object, or of this node's part in a mutex whose ownership migrates.
     fn find(&self, address: u64, is_migratory: bool) -> Option<usize> {
         let mut link = self.buckets[bucket(address, self.buckets.len())];

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use finespun_sync::{Entry, Error, Event, Grant, Header, Kind, Table, Waiter};
+use finespun_sync::{Entry, Error, Event, Grant, Header, Kind, Quick, Table, Thin, Waiter, Word};
 use finespun_types::ProcessorId;
 
 const PROCESSORS: u32 = 600;
@@ -164,8 +164,9 @@ impl Random {
     }
 }
 
-/// A table, the model, and who waits.
+/// A table, the words beside it if it has any, the model, and who waits.
 struct Run {
+    words: Vec<Word>,
     header: Header,
     buckets: Vec<u32>,
     entries: Vec<Entry>,
@@ -179,6 +180,7 @@ struct Run {
 impl Run {
     fn new(buckets: usize, capacity: usize) -> Self {
         Self {
+            words: Vec::new(),
             header: Header::default(),
             buckets: vec![0; buckets],
             entries: vec![Entry::default(); capacity],
@@ -195,7 +197,18 @@ impl Run {
         let expected = self.model.on(event, self.entries.len());
         let mut grants = Vec::new();
         let mut table = Table::new(&mut self.header, &mut self.buckets, &mut self.entries, &mut self.waiters);
-        let outcome = match table.on(event, &mut |grant| grants.push(grant)) {
+        let result = match self.words.get(event.object() as usize / 8 % self.words.len().max(1)) {
+            None => table.on(event, &mut |grant| grants.push(grant)),
+            Some(word) => match word.on(event) {
+                Quick::Granted(grant) => {
+                    grants.push(grant);
+                    Ok(())
+                }
+                Quick::Taken => Ok(()),
+                Quick::NotYet | Quick::ForTable => table.on_beside(word, event, &mut |grant| grants.push(grant)),
+            },
+        };
+        let outcome = match result {
             Ok(()) => Outcome::Grants(grants),
             Err(Error::Misuse(misuse)) => {
                 assert_eq!(misuse.event, event);
@@ -205,8 +218,12 @@ impl Run {
             Err(Error::Impossible(why)) => panic!("{at}: {event:?}: {why}"),
         };
         assert_eq!(outcome, expected, "{at}: {event:?}");
-        assert_eq!(table.in_use() as usize, self.model.in_use(), "{at}: {event:?}");
-        assert_eq!(table.most_in_use() as usize, self.model.most_in_use, "{at}: {event:?}");
+        let is_thin = |word: &&Word| matches!(word.says(), Thin::Mutex { .. } | Thin::Flag { .. });
+        let in_words = self.words.iter().filter(is_thin).count();
+        assert_eq!(table.in_use() as usize + in_words, self.model.in_use(), "{at}: {event:?}");
+        if self.words.is_empty() {
+            assert_eq!(table.most_in_use() as usize, self.model.most_in_use, "{at}: {event:?}");
+        }
         let object = self.model.objects.get(&event.object());
         for (who, _) in object.iter().flat_map(|object| &object.line) {
             self.waiting[who.0 as usize] = true;
@@ -243,8 +260,11 @@ impl Run {
 }
 
 fn random_run(seed: u64, events: u32, objects: u32, buckets: usize, capacity: usize) -> Run {
+    random_events(Run::new(buckets, capacity), seed, events, objects)
+}
+
+fn random_events(mut run: Run, seed: u64, events: u32, objects: u32) -> Run {
     let mut random = Random(seed);
-    let mut run = Run::new(buckets, capacity);
     for i in 0..events {
         let start = random.below(PROCESSORS);
         let mut idle = (start..PROCESSORS).chain(0..start).filter(|who| !run.waiting[*who as usize]);
@@ -264,6 +284,30 @@ fn is_empty_again(mut run: Run) {
     assert_eq!(table.in_use(), 0);
     assert!(run.buckets.iter().all(|link| *link == 0));
     assert!(run.waiters.iter().all(|waiter| *waiter == Waiter::default()));
+    assert!(run.words.iter().all(|word| word.says() == Thin::Empty));
+}
+
+#[test]
+fn words_beside_a_table_change_nothing_that_can_be_seen() {
+    for (seed, words) in [(1, 1), (2, 7), (3, 61), (4, 1_024)] {
+        let run = Run { words: (0..words).map(|_| Word::default()).collect(), ..Run::new(64, 1_000) };
+        let run = random_events(run, seed, 30_000, 1_000);
+        assert!(run.misuses > 100, "misuses: {}", run.misuses);
+        is_empty_again(run);
+    }
+}
+
+#[test]
+fn a_word_that_finds_the_table_full_stays_as_it_was() {
+    let mut run = Run { words: vec![Word::default()], ..Run::new(4, 1) };
+    let [p, q] = [0, 1].map(ProcessorId);
+    run.present(Event::Lock { mutex: 8, who: p }, "in the word");
+    let mut table = Table::new(&mut run.header, &mut run.buckets, &mut run.entries, &mut run.waiters);
+    let elsewhere = Word::default();
+    table.on_beside(&elsewhere, Event::Enqueue { condition: 16, who: q }, &mut |_| {}).expect("there is room");
+    let lock = Event::Lock { mutex: 8, who: q };
+    assert!(matches!(table.on_beside(&run.words[0], lock, &mut |_| {}), Err(Error::Full { .. })));
+    assert_eq!(run.words[0].says(), Thin::Mutex { mutex: 8, holder: p });
 }
 
 #[test]

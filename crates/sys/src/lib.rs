@@ -20,6 +20,7 @@
 pub mod calls;
 pub mod clock;
 pub mod faults;
+pub mod fence;
 pub mod futex;
 pub mod lock;
 pub mod machine;

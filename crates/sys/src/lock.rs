@@ -98,6 +98,7 @@ impl WordLock {
 
     /// True while somebody holds it. After false, what the last holder did is visible; the next may hold it already.
     #[must_use]
+    #[inline]
     pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire) != FREE
     }

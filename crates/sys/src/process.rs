@@ -171,11 +171,13 @@ impl ForkMark {
     }
 
     /// True in the process that made the mark, false in a child of fork.
+    #[inline]
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.word().load(Ordering::Relaxed) == 1
     }
 
+    #[inline]
     fn word(&self) -> &AtomicU32 {
         // SAFETY: the page is readable and writable as long as `self`, aligned, and used only through this.
         unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast()) }

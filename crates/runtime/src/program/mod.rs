@@ -4,10 +4,11 @@
 //! engine (`finespun_sys::signals`), so that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
 //! thread it interrupted.
 //!
-//! Here: start and end, who am I, phases; `memory`, `objects` and `threads` for the rest.
+//! Here: start and end, who am I, phases; `memory`, `objects` and `threads` for the rest; `quick` for what needs none of this.
 
 mod memory;
 mod objects;
+mod quick;
 mod threads;
 
 pub use memory::*;
@@ -126,14 +127,17 @@ impl Drop for Entered {
 
 fn enter() -> Result<Entered> {
     let runtime = runtime()?;
-    let cluster = runtime.cluster;
-    let errno = ErrnoKept::new();
-    let signals = Inside::new();
-    let slot = match meter::slot_index() {
+    let mut entered = enter_slot(runtime, 0);
+    entered.slot = match meter::slot_index() {
         Some(slot) => slot,
-        None => adopt(cluster)?,
+        None => adopt(runtime.cluster)?,
     };
-    Ok(Entered { runtime, cluster, slot, _signals: signals, _errno: errno })
+    Ok(entered)
+}
+
+/// Enters as the thread of this slot.
+fn enter_slot(runtime: &'static Runtime, slot: usize) -> Entered {
+    Entered { runtime, cluster: runtime.cluster, slot, _errno: ErrnoKept::new(), _signals: Inside::new() }
 }
 
 /// Gives a thread that the program made itself a slot to wait in.

@@ -31,6 +31,7 @@ pub struct Taken<'a> {
 
 impl ListHead {
     /// Is nothing listed? See [`super::segment::View::has_nothing_dirty`].
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len.load(Ordering::Acquire) == 0
     }

@@ -7,17 +7,18 @@
 use std::cell::UnsafeCell;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use finespun_protocol::page::Time;
-use finespun_sync::{Entry, Header, Table, Waiter};
+use finespun_sync::{Entry, Header, Table, Waiter, Word};
+use finespun_sys::fence;
 use finespun_sys::lock::WordLock;
 use finespun_sys::memory::Mapping;
 use finespun_types::{UNIT_BYTES, UnitId, ViewId};
 
 use super::buffers::Buffer;
 use super::lists::{List, ListHead, Taken};
-use super::shape::{GUESTS, Region, SEATS, STRIPE_BUCKETS, STRIPE_ENTRIES, Shape};
+use super::shape::{GUESTS, Region, SEATS, STRIPE_BUCKETS, STRIPE_ENTRIES, STRIPE_WORDS, Shape};
 use super::slot::Slot;
 use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room, UNIT_ROOM};
 use crate::live::Live;
@@ -117,12 +118,14 @@ impl View {
     ///
     /// The fence: another node that ends an exclusive mode puts the unit on this list and then reads the page. Either it sees the
     /// stores made here before, or the list is seen not to be empty.
+    #[inline]
     pub fn has_nothing_dirty(&self) -> bool {
-        fence(Ordering::SeqCst);
+        fence::full();
         self.dirty.is_empty() && !self.releasing.is_held()
     }
 
     /// An acquire has nothing to do, likewise.
+    #[inline]
     pub fn has_no_notices(&self) -> bool {
         self.notice.is_empty() && !self.acquiring.is_held()
     }
@@ -174,6 +177,7 @@ impl Segment {
         &self.shape
     }
 
+    #[inline]
     pub(super) fn pointer<T>(&self, region: Region, index: usize) -> *mut T {
         assert!(index < region.len, "element {index} of a table of {}", region.len);
         // SAFETY: the region lies in the segment (Shape::of laid it there for elements of this type) and the index in it.
@@ -187,12 +191,14 @@ impl Segment {
     }
 
     /// The block of a view.
+    #[inline]
     pub fn view(&self, view: ViewId) -> &View {
         // SAFETY: as for `node`.
         unsafe { &*self.pointer(self.shape.view, usize::from(view.0)) }
     }
 
     /// A slot: first the node's processors in order, then its guests.
+    #[inline]
     pub fn slot(&self, index: usize) -> &Slot {
         // SAFETY: as for `node`.
         unsafe { &*self.pointer(self.shape.slot, index) }
@@ -252,6 +258,13 @@ impl Segment {
         // SAFETY: the stack has room for every twin; the twin lock is held.
         unsafe { at.write(twin) };
         node.twin_free.store(free + 1, Ordering::Relaxed);
+    }
+
+    /// One of the words beside a table of synchronization objects.
+    #[inline]
+    pub fn word(&self, stripe: usize, word: usize) -> &Word {
+        // SAFETY: mapped for the life of self, zeroed at first (an empty word), and only an atomic is inside.
+        unsafe { &*self.pointer(self.shape.word, stripe * STRIPE_WORDS + word) }
     }
 
     /// Runs `body` on one of the tables of synchronization objects, under its lock.
@@ -335,7 +348,7 @@ impl Segment {
     /// [`View::has_nothing_dirty`].
     pub fn list_dirty(&self, view: ViewId, unit: UnitId) {
         self.list(view, &self.view(view).dirty, self.shape.dirty).push(unit);
-        fence(Ordering::SeqCst);
+        fence::full();
     }
 
     /// Puts a unit on a view's list of write notices.

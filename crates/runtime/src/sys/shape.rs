@@ -4,7 +4,7 @@
 //! only where they are touched. Nothing in it is a pointer, so every process may map it anywhere.
 //!
 //! ```text
-//!   Node | View .. | Slot .. | sync stripes | thread table | units | directories | managers
+//!   Node | View .. | Slot .. | sync stripes and words | thread table | units | directories | managers
 //!        | dirty and notice lists (two halves per view) | free twins | heap tables | broadcast buffers | mesh | twins
 //! ```
 
@@ -30,6 +30,8 @@ pub const SEATS: usize = 96;
 pub const STRIPES: usize = 64;
 /// Buckets of one stripe.
 pub const STRIPE_BUCKETS: usize = 1 << 10;
+/// Words beside one stripe, a cache line each: 1 MiB a manager, if all are touched.
+pub const STRIPE_WORDS: usize = 1 << 8;
 /// The most objects in use at once in one stripe: four million a manager.
 pub const STRIPE_ENTRIES: usize = 1 << 16;
 
@@ -74,6 +76,8 @@ pub struct Shape {
     pub bucket: Region,
     /// Their entries.
     pub entry: Region,
+    /// The words beside them.
+    pub word: Region,
     /// Their waiters: a slot for every waiter of the job in each stripe.
     pub waiter: Region,
     /// The job's threads, by processor, then by guest (node 0).
@@ -138,6 +142,8 @@ pub const fn fingerprint() -> u64 {
         STRIPES,
         STRIPE_BUCKETS,
         STRIPE_ENTRIES,
+        STRIPE_WORDS,
+        size_of::<finespun_sync::Word>(),
     ];
     let mut hash = fnv(0xcbf2_9ce4_8422_2325, env!("CARGO_PKG_VERSION").len() as u64);
     let mut index = 0;
@@ -221,6 +227,7 @@ impl Shape {
             stripe: next.take::<Stripe>(STRIPES),
             bucket: next.take::<u32>(STRIPES * STRIPE_BUCKETS),
             entry: next.take::<finespun_sync::Entry>(STRIPES * STRIPE_ENTRIES),
+            word: next.take::<finespun_sync::Word>(STRIPES * STRIPE_WORDS),
             waiter: next.take::<finespun_sync::Waiter>(STRIPES * waiters),
             thread: next.take::<finespun_sync::threads::Slot>(waiters),
             unit: next.take::<UnitSlot>(pages),

@@ -4,7 +4,7 @@ mod script;
 mod search;
 mod world;
 
-use finespun_sync::{Event, Grant};
+use finespun_sync::{Event, Grant, Thin};
 use script::{Script, p};
 use search::{Report, explore, explore_with_bug};
 use world::{Bug, Delivery, Store};
@@ -15,14 +15,15 @@ const C: u64 = 0x2000_0000_0010;
 const B: u64 = 0x2000_0000_0018;
 const F: u64 = 0x2000_0000_0020;
 
-/// The states reached by direct execution and by messages, when nothing is wrong.
-fn states(scripts: &[Script]) -> (usize, usize) {
-    let [direct, messages] = [Delivery::Direct, Delivery::Messages].map(|delivery| {
+/// The states reached by direct execution, with a word beside the table, and by messages, when nothing is wrong.
+fn states(scripts: &[Script]) -> (usize, usize, usize) {
+    let all = [Delivery::Direct, Delivery::Quick, Delivery::Messages];
+    let [direct, quick, messages] = all.map(|delivery| {
         let Report { states, violation } = explore(delivery, scripts);
         assert!(violation.is_none(), "{delivery:?}: {violation:#?}");
         states
     });
-    (direct, messages)
+    (direct, quick, messages)
 }
 
 /// What the search says about a world with a bug.
@@ -53,7 +54,7 @@ fn pipeline() -> [Script; 3] {
 
 #[test]
 fn a_mutex_excludes_and_serves_in_order() {
-    assert_eq!(states(&three_sections()), (115, 481));
+    assert_eq!(states(&three_sections()), (115, 954, 481));
 }
 
 #[test]
@@ -64,18 +65,18 @@ fn four_processors_share_two_mutexes() {
         p(2).section(M2),
         p(3).try_section(M).try_section(M2),
     ];
-    assert_eq!(states(&scripts), (779, 6_402));
+    assert_eq!(states(&scripts), (779, 10_397, 6_402));
 }
 
 #[test]
 fn no_wake_up_is_lost_between_consumers_and_producers() {
-    assert_eq!(states(&consumers_and_producers()), (525, 2_801));
+    assert_eq!(states(&consumers_and_producers()), (525, 2_589, 2_801));
 }
 
 #[test]
 fn a_broadcast_wakes_all() {
     let scripts = [p(0).consume(C, M), p(1).consume(C, M), p(2).put(M).put(M).broadcast(C)];
-    assert_eq!(states(&scripts), (356, 1_032));
+    assert_eq!(states(&scripts), (356, 1_627, 1_032));
 }
 
 fn one_gives_up() -> [Script; 3] {
@@ -84,7 +85,7 @@ fn one_gives_up() -> [Script; 3] {
 
 #[test]
 fn who_gives_up_waiting_takes_no_wake_up_with_it() {
-    assert_eq!(states(&one_gives_up()), (256, 1_036));
+    assert_eq!(states(&one_gives_up()), (256, 1_452, 1_036));
 }
 
 #[test]
@@ -111,18 +112,18 @@ fn catches_a_waiter_that_stays_in_line_after_its_time() {
 
 #[test]
 fn rounds_of_a_barrier_never_mix() {
-    assert_eq!(states(&two_rounds()), (21, 65));
+    assert_eq!(states(&two_rounds()), (21, 125, 65));
 }
 
 #[test]
 fn one_arrival_may_stand_for_a_whole_node() {
     let scripts = [p(0).arrive_for(B, 5, 2).arrive_for(B, 5, 2), p(1).arrive_for(B, 5, 3).arrive_for(B, 5, 3)];
-    assert_eq!(states(&scripts), (7, 17));
+    assert_eq!(states(&scripts), (7, 29, 17));
 }
 
 #[test]
 fn a_flag_only_grows_and_wakes_those_it_has_reached() {
-    assert_eq!(states(&pipeline()), (145, 1_496));
+    assert_eq!(states(&pipeline()), (145, 2_052, 1_496));
 }
 
 #[test]
@@ -258,6 +259,38 @@ fn catches_a_flag_that_takes_a_smaller_value() {
         }
     });
     assert!(why.contains("fall") || why.contains("waits"), "{why}");
+}
+
+#[test]
+fn a_word_taken_by_one_object_sends_the_others_of_its_place_to_the_table() {
+    let scripts = [p(0).section(M).set(F, 1), p(1).section(M2).wait(F, 1), p(2).try_section(M).try_section(M2)];
+    let (_, path) = explore(Delivery::Quick, &scripts).violation.expect("the flag stays");
+    assert!(!path.is_empty());
+    let scripts = [p(0).section(M).set(F, 1).arrive(B, 2).reset(F), p(1).section(M2).wait(F, 1).arrive(B, 2)];
+    assert_eq!(states(&scripts), (60, 335, 1_266));
+}
+
+#[test]
+fn catches_a_word_that_is_emptied_while_the_table_has_the_mutex() {
+    let empties: Bug = |event, _, after, grants| {
+        if let (Event::Lock { .. }, []) = (event, grants.as_slice()) {
+            after.thin = Thin::Empty;
+        }
+    };
+    let (why, _) = explore_with_bug(Delivery::Quick, &three_sections(), empties).violation.expect("the bug is caught");
+    assert!(why.contains("both inside") || why.contains("out of turn"), "{why}");
+}
+
+#[test]
+fn catches_a_flag_that_leaves_the_table_with_a_waiter_behind() {
+    let scripts = [p(0).wait(F, 2).arrive(B, 2).reset(F), p(1).set(F, 1).set(F, 2).arrive(B, 2)];
+    let leaves: Bug = |event, _, after, _| {
+        if let (Event::SetFlag { flag, value: 1 }, Thin::Fat { .. }) = (event, after.thin) {
+            after.thin = Thin::Flag { flag, value: 1 };
+        }
+    };
+    let (why, _) = explore_with_bug(Delivery::Quick, &scripts, leaves).violation.expect("the bug is caught");
+    assert!(why.contains("waits for ever"), "{why}");
 }
 
 /// The table took another event than it was given.

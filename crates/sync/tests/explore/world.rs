@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use finespun_sync::{Entry, Error, Event, Grant, Header, Table, Waiter};
+use finespun_sync::{Entry, Error, Event, Grant, Header, Quick, Table, Thin, Waiter, Word};
 use finespun_types::ProcessorId;
 
 use crate::script::{Script, Step};
 
-/// A table's memory.
+/// A table's memory, and the word beside it: one for all objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Store {
+    pub thin: Thin,
     header: Header,
     buckets: Vec<u32>,
     entries: Vec<Entry>,
@@ -22,12 +23,37 @@ impl Store {
     fn new(processors: usize) -> Self {
         // One bucket, so that objects share a chain.
         let entries = vec![Entry::default(); 4];
-        Self { header: Header::default(), buckets: vec![0], entries, waiters: vec![Waiter::default(); processors] }
+        let waiters = vec![Waiter::default(); processors];
+        Self { thin: Thin::Empty, header: Header::default(), buckets: vec![0], entries, waiters }
     }
 
     pub fn on(&mut self, event: Event) -> Result<Vec<Grant>, Error> {
         let mut grants = Vec::new();
         self.table().on(event, &mut |grant| grants.push(grant))?;
+        Ok(grants)
+    }
+
+    /// The quick way: one atomic step.
+    fn quick(&mut self, event: Event) -> Quick {
+        let word = Word::saying(self.thin);
+        let quick = word.on(event);
+        self.thin = word.says();
+        quick
+    }
+
+    /// The first half of the way through the table, during which others may try the quick one.
+    fn inflate(&mut self) -> Result<(), Error> {
+        let word = Word::saying(self.thin);
+        self.table().inflate(&word)?;
+        self.thin = word.says();
+        Ok(())
+    }
+
+    /// The second half.
+    fn on_fat(&mut self, event: Event) -> Result<Vec<Grant>, Error> {
+        let (word, mut grants) = (Word::saying(self.thin), Vec::new());
+        self.table().on_fat(&word, event, &mut |grant| grants.push(grant))?;
+        self.thin = word.says();
         Ok(grants)
     }
 
@@ -45,6 +71,8 @@ pub type Bug = fn(event: Event, before: &Store, after: &mut Store, grants: &mut 
 pub enum Delivery {
     /// The requester runs the table itself.
     Direct,
+    /// The same, with a word beside the table: the quick way first.
+    Quick,
     /// As messages, in order from one processor to one object, each object at a manager of its own.
     Messages,
     /// As messages, and a waiter does not wait to hear that it is queued before it unlocks.
@@ -68,8 +96,21 @@ enum Queueing {
     Signalled,
 }
 
+/// How far a processor is with an event that it brings by itself, with a word beside the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Way {
+    /// The word may tell soon.
+    Looking(Event),
+    /// It wants the table's lock.
+    ToTable(Event),
+    /// It has the lock, and the word is fat.
+    AtTable(Event),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Processor {
+    /// The event that it is about to bring.
+    way: Option<Way>,
     /// The next step of its script.
     at: usize,
     /// The event whose grant it waits for, and how many steps to skip if a try fails.
@@ -102,12 +143,18 @@ pub enum Move {
     Run(usize),
     /// The first event on its way from a processor to an object arrives.
     Deliver(usize, u64),
+    /// A processor looks at the word again.
+    Look(usize),
+    /// A processor takes the table's lock and inflates the word.
+    Inflate(usize),
+    /// It brings its event to the table, deflates the word, and gives the lock back.
+    Finish(usize),
 }
 
 impl World {
     pub fn new(setting: &Setting) -> Self {
-        let fresh =
-            Processor { at: 0, waiting: None, queueing: Queueing::No, rounds: BTreeMap::new(), seen: BTreeMap::new() };
+        let (rounds, seen) = (BTreeMap::new(), BTreeMap::new());
+        let fresh = Processor { way: None, at: 0, waiting: None, queueing: Queueing::No, rounds, seen };
         Self {
             store: Store::new(setting.scripts.len()),
             processors: vec![fresh; setting.scripts.len()],
@@ -122,12 +169,24 @@ impl World {
     pub fn moves(&self, setting: &Setting) -> Vec<Move> {
         let runs = (0..self.processors.len()).filter(|p| self.can_run(setting, *p)).map(Move::Run);
         let deliveries = self.in_flight.keys().map(|(p, object)| Move::Deliver(*p, *object));
-        runs.chain(deliveries).collect()
+        let ways = self.processors.iter().enumerate().filter_map(|(p, processor)| Some((p, processor.way?)));
+        runs.chain(deliveries).chain(ways.flat_map(|(p, way)| self.moves_of_way(p, way))).collect()
+    }
+
+    fn moves_of_way(&self, p: usize, way: Way) -> Vec<Move> {
+        let is_locked = self.processors.iter().any(|other| matches!(other.way, Some(Way::AtTable(_))));
+        match way {
+            Way::Looking(_) if is_locked => vec![Move::Look(p)],
+            Way::Looking(_) => vec![Move::Look(p), Move::Inflate(p)],
+            Way::ToTable(_) if is_locked => vec![],
+            Way::ToTable(_) => vec![Move::Inflate(p)],
+            Way::AtTable(_) => vec![Move::Finish(p)],
+        }
     }
 
     fn can_run(&self, setting: &Setting, p: usize) -> bool {
         let processor = &self.processors[p];
-        let free = processor.waiting.is_none() && processor.queueing != Queueing::Asked;
+        let free = processor.waiting.is_none() && processor.way.is_none() && processor.queueing != Queueing::Asked;
         free && match setting.scripts[p].steps.get(processor.at) {
             Some(Step::AwaitSignal) => processor.queueing == Queueing::Signalled,
             Some(_) => true,
@@ -144,7 +203,8 @@ impl World {
             }
         }
         match self.store.table().in_use() {
-            0 => Ok(()),
+            0 if self.store.thin == Thin::Empty => Ok(()),
+            0 => Err(format!("the word says {:?}, and nobody uses it", self.store.thin)),
             left => Err(format!("{left} entries in use, and nobody uses them")),
         }
     }
@@ -161,7 +221,38 @@ impl World {
                 }
                 self.deliver(setting, p, event)
             }
+            Move::Look(p) | Move::Inflate(p) | Move::Finish(p) => {
+                let way = self.processors[p].way.take().expect("it brings an event");
+                let (Way::Looking(event) | Way::ToTable(event) | Way::AtTable(event)) = way;
+                match next {
+                    Move::Inflate(_) => {
+                        self.processors[p].way = Some(Way::AtTable(event));
+                        self.store.inflate().map_err(|error| format!("{event:?}: {error}"))
+                    }
+                    Move::Finish(_) => self.deliver(setting, p, event),
+                    Move::Look(_) | Move::Run(_) | Move::Deliver(..) => self.look(setting, p, event),
+                }
+            }
         }
+    }
+
+    /// Tries the quick way.
+    fn look(&mut self, setting: &Setting, p: usize, event: Event) -> Result<(), String> {
+        let before = self.store.clone();
+        let grants = match self.store.quick(event) {
+            Quick::Granted(grant) => vec![grant],
+            Quick::Taken => Vec::new(),
+            Quick::NotYet => {
+                self.processors[p].way = Some(Way::Looking(event));
+                return Ok(());
+            }
+            Quick::ForTable => {
+                self.processors[p].way = Some(Way::ToTable(event));
+                return Ok(());
+            }
+        };
+        self.join_line(event)?;
+        self.done(setting, p, event, &before, grants)
     }
 
     fn run(&mut self, setting: &Setting, p: usize) -> Result<(), String> {
@@ -216,7 +307,7 @@ impl World {
             Event::WriteLock { .. } | Event::TryWriteLock { .. } => return elsewhere(),
             Event::Enqueue { .. } => {
                 processor.queueing = match setting.delivery {
-                    Delivery::Direct | Delivery::Messages => Queueing::Asked,
+                    Delivery::Direct | Delivery::Quick | Delivery::Messages => Queueing::Asked,
                     Delivery::MessagesUnacknowledged => Queueing::Queued,
                 };
             }
@@ -228,6 +319,7 @@ impl World {
         }
         match setting.delivery {
             Delivery::Direct => self.deliver(setting, p, event),
+            Delivery::Quick => self.look(setting, p, event),
             Delivery::Messages | Delivery::MessagesUnacknowledged => {
                 self.in_flight.entry((p, event.object())).or_default().push(event);
                 Ok(())
@@ -236,6 +328,17 @@ impl World {
     }
 
     fn deliver(&mut self, setting: &Setting, p: usize, event: Event) -> Result<(), String> {
+        self.join_line(event)?;
+        let before = self.store.clone();
+        let grants = match setting.delivery {
+            Delivery::Quick => self.store.on_fat(event),
+            Delivery::Direct | Delivery::Messages | Delivery::MessagesUnacknowledged => self.store.on(event),
+        };
+        let grants = grants.map_err(|error| format!("{event:?}: {error}"))?;
+        self.done(setting, p, event, &before, grants)
+    }
+
+    fn join_line(&mut self, event: Event) -> Result<(), String> {
         let line = self.lines.entry(event.object()).or_default();
         match event {
             Event::Lock { who, .. } | Event::Arrive { who, .. } | Event::Enqueue { who, .. } => line.push((who, 0)),
@@ -246,9 +349,18 @@ impl World {
             Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::RwUnlock { .. } => return elsewhere(),
             Event::WriteLock { .. } | Event::TryWriteLock { .. } => return elsewhere(),
         }
-        let before = self.store.clone();
-        let mut grants = self.store.on(event).map_err(|error| format!("{event:?}: {error}"))?;
-        (setting.bug)(event, &before, &mut self.store, &mut grants);
+        Ok(())
+    }
+
+    fn done(
+        &mut self,
+        setting: &Setting,
+        p: usize,
+        event: Event,
+        before: &Store,
+        mut grants: Vec<Grant>,
+    ) -> Result<(), String> {
+        (setting.bug)(event, before, &mut self.store, &mut grants);
         if self.processors[p].queueing == Queueing::Asked {
             self.processors[p].queueing = Queueing::Queued;
         }

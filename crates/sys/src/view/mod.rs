@@ -156,6 +156,7 @@ impl View {
 
     /// The page an address lies in, if it lies in the view.
     #[must_use]
+    #[inline]
     pub fn page_of(&self, address: usize) -> Option<u32> {
         self.range.page_of(address)
     }
@@ -246,6 +247,7 @@ impl View {
 
     /// True in the process that made the view, false in a child of fork, which has none.
     #[must_use]
+    #[inline]
     pub fn is_ours(&self) -> bool {
         self.process.is_ours()
     }

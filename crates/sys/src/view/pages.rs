@@ -49,6 +49,7 @@ impl Pages {
     }
 
     /// The addresses of the window.
+    #[inline]
     pub(super) fn window(self) -> Range<usize> {
         let Window { address, first, end } = self.window;
         address..address + (end - first) as usize * PAGE_BYTES
@@ -59,6 +60,7 @@ impl Pages {
     }
 
     /// The page at an address. A page that stands in the window is not found in the space.
+    #[inline]
     pub(super) fn page_of(self, address: usize) -> Option<u32> {
         let window = self.window();
         if window.contains(&address) {
@@ -68,6 +70,7 @@ impl Pages {
         u32::try_from(page).ok().filter(|&page| page < self.count && !self.is_in_window(page))
     }
 
+    #[inline]
     const fn is_in_window(self, page: u32) -> bool {
         self.window.first <= page && page < self.window.end
     }
