@@ -10,8 +10,9 @@ void fsp_pthread_start(void);
 extern char __data_start[];
 extern char fsp_globals_end[] __attribute__((weak));
 
-/* By fspcc --pthread. */
+/* By fspcc --pthread, and by --share-stacks. */
 extern char fsp_program_threads[] __attribute__((weak));
+extern char fsp_program_stacks[] __attribute__((weak));
 
 /* std::ios_base::Init::Init(): each source of a C++ program makes std::cout and its kin ready by a constructor, which the
  * processes that serve never run. */
@@ -34,6 +35,8 @@ void fsp_program_constructor(void)
 {
     if (ios_ready)
         ios_ready(ios_init);
+    if (fsp_program_stacks)
+        fsp_program_share_stacks();
     if (fsp_program_threads)
         fsp_pthread_start();
     else

@@ -24,6 +24,12 @@ void fsp_program_heap(const void **begin, const void **end);
 /* 1 if shared memory may be used and allocated: between start and end, not in a child made by fork. */
 int fsp_program_runs(void);
 
+/* The stacks of the threads that the program makes are shared memory, and so is the one that main runs on.  Before the start. */
+void fsp_program_share_stacks(void);
+
+/* Calls a program's main on a shared stack, if stacks are shared and the runtime runs: its result. */
+int fsp_program_main(int (*main)(int, char **, char **), int argc, char **argv, char **envp);
+
 #ifdef __cplusplus
 }
 #endif

@@ -106,17 +106,17 @@ catalogue! {
         exit: 11,
         more: "A mutex, condition variable, barrier, rwlock, semaphore, spin lock or once-control of the pthread layer stands \
                in memory that only one process of the job sees: on a stack, or in globals or malloc memory of a program \
-               that was built without --share-globals or --share-malloc. It would protect that process only. In a job of \
+               that was built without --share-globals, --share-malloc or --share-stacks. It would protect that process only. In a job of \
                one process (-n 1 -p 1) such objects work as ever.",
     }
     /// A pointer to private memory handed to a thread that may run elsewhere.
     PrivateArgument = 12 {
         why: "the new thread may run in another process, where private memory has other contents",
-        fix: "point to a global, to malloc memory (built by `fspcc --pthread`) or to fsp_malloc memory; or pass a number",
+        fix: "point to a global or malloc memory (built by `fspcc --pthread`), share the stacks too (`--share-stacks`), or pass a number",
         exit: 12,
         more: "The argument of pthread_create points into memory that only the creating process sees; most often it is a \
-               variable on the creator's stack. Stacks are private: allocate the argument with malloc, or make the variable \
-               static, in a program built by `fspcc --pthread`. In a job of one process nothing needs to change.",
+               variable on the creator's stack. Build with `fspcc --pthread --share-stacks`, or allocate the argument with malloc, or \
+               make the variable static. In a job of one process nothing needs to change.",
     }
     /// A pthread call that has no meaning across processes.
     NotAcrossNodes = 13 {
@@ -215,6 +215,15 @@ catalogue! {
                when that takes 64 MiB, or half of the room for intervals (half a million of them a node), and the collection takes place \
                at the next fsp_barrier_all. A program that synchronizes for long with locks and flags alone never gets there. \
                The other protocols keep nothing of the kind.",
+    }
+    /// A stack in shared memory is full.
+    StackOverflow = 54 {
+        why: "the frames of the functions that the thread has called do not fit into its stack",
+        fix: "ask for more with pthread_attr_setstacksize, or call less deeply",
+        exit: 54,
+        more: "In a program built by `fspcc --pthread --share-stacks` a thread's stack is a piece of the shared heap, of the size \
+               that its attributes say; without, of the usual size (`ulimit -s`, most often 8 MiB) or of a 256th part of the \
+               heap, whichever is less: see --heap. Its lowest page is never used, and was touched.",
     }
     /// Nodes that run different builds.
     Builds = 60 {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use finespun_sys::signals::Inside;
+use finespun_sys::stack;
 use finespun_types::{Access, Counter, UNIT_BYTES, UnitId};
 
 use crate::cluster::Cluster;
@@ -51,12 +52,17 @@ pub fn is_shared(address: usize, bytes: usize) -> bool {
 /// outside the shared space are left alone; so is everything when the runtime is not running.
 pub fn prepare(address: usize, bytes: usize, writes: bool) {
     let Some(runtime) = start::running() else { return };
-    let cluster = runtime.cluster;
-    if !is_shared(address, bytes) {
-        return;
+    if is_shared(address, bytes) {
+        meter::count(runtime.cluster, Counter::BuffersPrepared, 1);
+        stack::on_private(move || make_valid(address, bytes, writes));
     }
+}
+
+/// The same, on a private stack, of addresses in the shared space.
+pub(crate) fn make_valid(address: usize, bytes: usize, writes: bool) {
+    let Some(runtime) = start::running() else { return };
+    let cluster = runtime.cluster;
     let _signals = Inside::new();
-    meter::count(cluster, Counter::BuffersPrepared, 1);
     let needed = if writes { Access::Write } else { Access::Read };
     for unit in units_of(cluster, address, bytes) {
         if nest::access(cluster, unit) < needed {

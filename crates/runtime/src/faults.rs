@@ -8,11 +8,12 @@ use std::sync::OnceLock;
 
 use finespun_protocol::page::{Demand, Outcome};
 use finespun_sys::faults::FaultKind;
+use finespun_sys::stack;
 use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::{self, Rights};
-use crate::{meter, tmk, wait};
+use crate::{meter, stacks, tmk, wait};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -33,6 +34,9 @@ fn on_fault(address: usize, kind: FaultKind) -> bool {
     let Some(unit) = cluster.view.as_ref().and_then(|(_, mapping)| mapping.page_of(address)) else { return false };
     if crate::start::is_forked() {
         crate::start::fault_in_child(address);
+    }
+    if stack::has_overflown(address) {
+        stacks::overflown(cluster);
     }
     let writes = match kind {
         FaultKind::Read | FaultKind::Unknown => false,

@@ -34,6 +34,7 @@ pub mod program;
 mod revoke;
 pub mod segment;
 pub mod service;
+mod stacks;
 mod start;
 mod sys;
 mod threads;

@@ -19,7 +19,7 @@ use crate::places::{self, Work};
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
-use crate::{barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, revoke, threads};
+use crate::{barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, revoke, stacks, threads};
 
 /// What runs where `start` is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +179,7 @@ pub fn end() {
     match runtime.model {
         Model::Main | Model::Threads => {
             globals::keep_private(cluster);
+            stacks::keep_private(cluster);
             threads::stop_all(cluster);
         }
         Model::Spmd => {

@@ -29,6 +29,7 @@ pub mod probe;
 pub mod process;
 pub mod sigio;
 pub mod signals;
+pub mod stack;
 pub mod view;
 
 /// Bytes of a page, the grain of every right. Equal to `finespun_types::UNIT_BYTES`; this crate stands below it.

@@ -208,6 +208,10 @@ fn in_front_of(action: &libc::sigaction) -> libc::sigaction {
     let mut ours = *action;
     ours.sa_sigaction = on_signal as *const () as usize;
     ours.sa_flags = action.sa_flags & !libc::SA_RESETHAND | libc::SA_SIGINFO;
+    if crate::stack::are_shared() {
+        // The kernel cannot put a frame on a page that is not writable.
+        ours.sa_flags |= libc::SA_ONSTACK;
+    }
     ours
 }
 

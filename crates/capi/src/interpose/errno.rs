@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use finespun_sys::stack;
+
 /// The calling thread's.
 pub fn get() -> c_int {
     // SAFETY: the address of this thread's errno, valid while the thread runs.
@@ -14,10 +16,11 @@ pub fn set(errno: c_int) {
     unsafe { libc::__errno_location().write(errno) }
 }
 
-/// Runs a call of several steps: -1 and its `errno` if it fails, else the number, and `errno` as it was.
+/// Runs a call of several steps, whose own objects are private: -1 and its `errno` if it fails, else the number, and `errno` as
+/// it was.
 pub fn kept(call: impl FnOnce() -> Result<usize, c_int>) -> isize {
     let before = get();
-    match call() {
+    match stack::on_private(call) {
         Ok(number) => {
             set(before);
             number as isize

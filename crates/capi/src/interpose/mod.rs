@@ -14,9 +14,12 @@
 //! | sockets | recv, recvfrom, recvmsg, recvmmsg, send, sendto, sendmsg, sendmmsg | [`sockets`] |
 //! | streams | fread, fwrite, fputs, puts, setvbuf and kin | [`stdio`] |
 //! | small objects | stat and kin, pipe, socketpair, poll, epoll_wait, wait, waitpid, getrandom, readlink, getrusage, ... | [`records`] |
+//! | | select, wait4, sigwait, sleep, uname, getcwd, setitimer, ... | [`results`] |
+//! | names of sockets | accept, connect, bind, getsockname, getsockopt, ... | [`names`] |
 //! | paths | open, fopen, opendir, stat and kin, access, unlink, rename, mkdir, ... | [`paths`] |
 //! | signals | sigaction, signal, pthread_sigmask, sigsuspend and kin | [`signals`] |
 //! | threads | pthread_create, thrd_create | [`threads`] |
+//! | processes | fork, system, popen, posix_spawn, getaddrinfo, exit: on a shared stack | [`processes`] |
 //!
 //! with their 64-bit names and those that `_FORTIFY_SOURCE` uses. Not here, because they load and store in user mode:
 //! everything of stdio that goes through the stream's own buffer (fgets, getc, scanf, printf ...), `memcpy`, `clock_gettime`.
@@ -33,10 +36,13 @@
 mod bounce;
 mod errno;
 mod files;
+mod names;
 mod paths;
 mod pieces;
+mod processes;
 pub mod real;
 mod records;
+mod results;
 mod signals;
 mod sockets;
 mod stdio;

@@ -7,8 +7,10 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
-    DIR, FILE, clockid_t, epoll_event, fd_set, iovec, mmsghdr, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd,
-    pthread_attr_t, pthread_t, rusage, sigset_t, size_t, sockaddr, socklen_t, ssize_t, stat as stat_t, timespec,
+    DIR, FILE, addrinfo, clock_t, clockid_t, epoll_event, fd_set, id_t, idtype_t, iovec, itimerval, mmsghdr, mode_t,
+    msghdr, nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t, posix_spawnattr_t, pthread_attr_t, pthread_t,
+    rlimit, rusage, siginfo_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, stack_t, stat as stat_t,
+    statfs as statfs_t, sysinfo as sysinfo_t, timespec, timeval, tms, utsname,
 };
 
 /// A function's address; null until it is looked up.
@@ -116,6 +118,15 @@ real_functions! {
     SENDMSG = fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
     SENDMMSG = fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
 
+    ACCEPT = fn accept(fd: c_int, from: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    ACCEPT4 = fn accept4(fd: c_int, from: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
+    GETSOCKNAME = fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    GETPEERNAME = fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    GETSOCKOPT = fn getsockopt(fd: c_int, level: c_int, name: c_int, to: *mut c_void, len: *mut socklen_t) -> c_int;
+    CONNECT = fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int;
+    BIND = fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int;
+    SETSOCKOPT = fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
+
     FREAD = fn fread(buffer: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
     FREAD_UNLOCKED = fn fread_unlocked(buffer: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
     FWRITE = fn fwrite(buffer: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
@@ -128,6 +139,16 @@ real_functions! {
     PTHREAD_CREATE = fn pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: ThreadStart, argument: *mut c_void) -> c_int;
     PTHREAD_EXIT = fn pthread_exit(result: *mut c_void) -> ();
     THRD_CREATE = fn thrd_create(thread: *mut pthread_t, start: C11Start, argument: *mut c_void) -> c_int;
+
+    SYSTEM = fn system(command: *const c_char) -> c_int;
+    POPEN = fn popen(command: *const c_char, way: *const c_char) -> *mut FILE;
+    POSIX_SPAWN = fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t, attributes: *const posix_spawnattr_t, words: *const *mut c_char, environment: *const *mut c_char) -> c_int;
+    POSIX_SPAWNP = fn posix_spawnp(pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t, attributes: *const posix_spawnattr_t, words: *const *mut c_char, environment: *const *mut c_char) -> c_int;
+    PCLOSE = fn pclose(stream: *mut FILE) -> c_int;
+    GETADDRINFO = fn getaddrinfo(node: *const c_char, service: *const c_char, hints: *const addrinfo, to: *mut *mut addrinfo) -> c_int;
+    FORK = fn fork() -> pid_t;
+    EXIT = fn exit(code: c_int) -> ();
+    SIGALTSTACK = fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int;
 
     SIGPROCMASK = fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;
     PTHREAD_SIGMASK = fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;
@@ -169,5 +190,24 @@ real_functions! {
     EPOLL_WAIT = fn epoll_wait(fd: c_int, events: *mut epoll_event, count: c_int, timeout: c_int) -> c_int;
     GETRANDOM = fn getrandom(buffer: *mut c_void, bytes: size_t, flags: c_uint) -> ssize_t;
     READLINK = fn readlink(path: *const c_char, buffer: *mut c_char, bytes: size_t) -> ssize_t;
+    UNAME = fn uname(to: *mut utsname) -> c_int;
+    SYSINFO = fn sysinfo(to: *mut sysinfo_t) -> c_int;
+    TIMES = fn times(to: *mut tms) -> clock_t;
+    GETRLIMIT = fn getrlimit(resource: c_uint, to: *mut rlimit) -> c_int;
+    STATFS = fn statfs(path: *const c_char, to: *mut statfs_t) -> c_int;
+    FSTATFS = fn fstatfs(fd: c_int, to: *mut statfs_t) -> c_int;
+    GETCWD = fn getcwd(buffer: *mut c_char, bytes: size_t) -> *mut c_char;
+    GETITIMER = fn getitimer(which: c_int, to: *mut itimerval) -> c_int;
+    SETITIMER = fn setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int;
+    EPOLL_CTL = fn epoll_ctl(epoll: c_int, way: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
+    SELECT = fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, left: *mut timeval) -> c_int;
+    WAIT4 = fn wait4(pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t;
+    WAITID = fn waitid(kind: idtype_t, id: id_t, to: *mut siginfo_t, options: c_int) -> c_int;
+    SIGWAIT = fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int;
+    SIGWAITINFO = fn sigwaitinfo(set: *const sigset_t, to: *mut siginfo_t) -> c_int;
+    SIGTIMEDWAIT = fn sigtimedwait(set: *const sigset_t, to: *mut siginfo_t, limit: *const timespec) -> c_int;
+    CLOCK_NANOSLEEP = fn clock_nanosleep(clock: clockid_t, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int;
+    SLEEP = fn sleep(seconds: c_uint) -> c_uint;
+    USLEEP = fn usleep(micros: c_uint) -> c_int;
     NANOSLEEP = fn nanosleep(time: *const timespec, left: *mut timespec) -> c_int;
 }

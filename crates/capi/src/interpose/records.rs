@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 
+use finespun_sys::stack;
 use libc::{clockid_t, epoll_event, nfds_t, pid_t, pollfd, rusage, size_t, ssize_t, stat as stat_t, timespec};
 
 use super::bounce::Bounce;
@@ -15,37 +16,59 @@ use super::{errno, is_shared, is_shared_object, real};
 ///
 /// # Safety
 /// `place` is null or points to memory for the object; the call fills it if its result is not negative.
-unsafe fn written<T>(place: *mut T, call: impl FnOnce(*mut T) -> c_int) -> c_int {
+pub unsafe fn written<T>(place: *mut T, call: impl FnOnce(*mut T) -> c_int) -> c_int {
     if !is_shared_object(place) {
         return call(place);
     }
-    let mut object = MaybeUninit::<T>::zeroed();
-    let result = call(object.as_mut_ptr());
-    if result >= 0 {
-        // SAFETY: by contract; if shared, the store faults and is served.
-        unsafe { place.copy_from_nonoverlapping(object.as_ptr(), 1) };
-    }
-    result
+    stack::on_private(|| {
+        let mut object = MaybeUninit::<T>::zeroed();
+        let result = call(object.as_mut_ptr());
+        if result >= 0 {
+            // SAFETY: by contract; if shared, the store faults and is served.
+            unsafe { place.copy_from_nonoverlapping(object.as_ptr(), 1) };
+        }
+        result
+    })
 }
 
 /// Makes a call that reads an object.
 ///
 /// # Safety
 /// `place` is null or points to an object.
-unsafe fn looked_at<T: Copy, R>(place: *const T, call: impl FnOnce(*const T) -> R) -> R {
+pub unsafe fn looked_at<T: Copy, R>(place: *const T, call: impl FnOnce(*const T) -> R) -> R {
     if !is_shared_object(place) {
         return call(place);
     }
-    // SAFETY: by contract; if shared, the load faults and is served.
-    let object = unsafe { place.read() };
-    call(&raw const object)
+    stack::on_private(|| {
+        // SAFETY: by contract; if shared, the load faults and is served.
+        let object = unsafe { place.read() };
+        call(&raw const object)
+    })
+}
+
+/// Makes a call that reads and writes an object, whatever its result.
+///
+/// # Safety
+/// `place` is null or points to an object.
+pub unsafe fn changed<T: Copy, R>(place: *mut T, call: impl FnOnce(*mut T) -> R) -> R {
+    if !is_shared_object(place) {
+        return call(place);
+    }
+    stack::on_private(|| {
+        // SAFETY: by contract; if shared, load and store fault and are served.
+        let mut object = unsafe { place.read() };
+        let result = call(&raw mut object);
+        // SAFETY: as above.
+        unsafe { place.write(object) };
+        result
+    })
 }
 
 /// Makes a call that reads and writes an array, and returns how many are of interest, or -1.
 ///
 /// # Safety
 /// `array` is null or points to `count` objects.
-unsafe fn array<T>(array: *mut T, count: usize, call: impl FnOnce(*mut T) -> c_int) -> c_int {
+pub unsafe fn array<T>(array: *mut T, count: usize, call: impl FnOnce(*mut T) -> c_int) -> c_int {
     let bytes = count.saturating_mul(size_of::<T>());
     if !is_shared(array, bytes) {
         return call(array);

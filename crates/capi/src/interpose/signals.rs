@@ -12,9 +12,12 @@
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
+use finespun_sys::stack;
 use libc::{SIG_ERR, epoll_event, fd_set, nfds_t, pollfd, sigaction as action_t, sigset_t, timespec};
 
 use super::real::{self, PlainHandler};
+use super::records::{array, looked_at};
+use super::results::with_sets;
 
 /// The signals that faults raise.
 const OF_FAULTS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
@@ -46,9 +49,11 @@ pub fn let_faults_in() {
 /// # Safety
 /// `mask` is null or points to a set.
 unsafe fn with_mask<T>(mask: *const sigset_t, call: impl FnOnce(*const sigset_t) -> T) -> T {
-    // SAFETY: by contract.
-    let ours = unsafe { mask.as_ref() }.map(|mask| without_faults(*mask));
-    call(ours.as_ref().map_or(mask, std::ptr::from_ref))
+    stack::on_private(|| {
+        // SAFETY: by contract.
+        let ours = unsafe { mask.as_ref() }.map(|mask| without_faults(*mask));
+        call(ours.as_ref().map_or(mask, std::ptr::from_ref))
+    })
 }
 
 /// `sigaction(2)`
@@ -59,9 +64,16 @@ unsafe fn with_mask<T>(mask: *const sigset_t, call: impl FnOnce(*const sigset_t)
 pub unsafe extern "C-unwind" fn sigaction(signal: c_int, new: *const action_t, old: *mut action_t) -> c_int {
     // SAFETY: by the caller's promise null or readable.
     let ours = unsafe { new.as_ref() }.map(|new| action_t { sa_mask: without_faults(new.sa_mask), ..*new });
-    let new = ours.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `new` is null or ours; `old` is the caller's.
-    unsafe { finespun_sys::faults::set_user_action(signal, new, old) }
+    set_action(signal, ours, old)
+}
+
+/// Signals are blocked in there, so that nothing on the way may fault.
+fn set_action(signal: c_int, new: Option<action_t>, old: *mut action_t) -> c_int {
+    stack::on_private(move || {
+        let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: `new` is null or ours; `old` is the caller's, and written at the end.
+        unsafe { finespun_sys::faults::set_user_action(signal, new, old) }
+    })
 }
 
 /// Do the program's calls of `sigaction` reach ours? Not where the library was loaded late, by dlopen.
@@ -82,8 +94,7 @@ fn set_plain(signal: c_int, handler: PlainHandler, flags: c_int) -> PlainHandler
     let (mut new, mut old): (action_t, action_t) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     new.sa_sigaction = handler;
     new.sa_flags = flags;
-    // SAFETY: both are valid actions.
-    match unsafe { finespun_sys::faults::set_user_action(signal, &raw const new, &raw mut old) } {
+    match set_action(signal, Some(new), &raw mut old) {
         0 => old.sa_sigaction,
         _ => SIG_ERR,
     }
@@ -165,19 +176,21 @@ unsafe fn change_mask(
     old: *mut sigset_t,
     call: impl FnOnce(*const sigset_t, *mut sigset_t) -> c_int,
 ) -> c_int {
-    let mut before = MaybeUninit::uninit();
-    // The kernel is given private memory only.
-    let to = if old.is_null() { old } else { before.as_mut_ptr() };
-    // SAFETY: by contract.
-    let theirs = unsafe { new.as_ref() }.copied();
-    // What the program lets in may be all.
-    let ours = if how == libc::SIG_UNBLOCK { theirs } else { theirs.map(without_faults) };
-    let result = call(ours.as_ref().map_or(std::ptr::null(), std::ptr::from_ref), to);
-    if result == 0 && !old.is_null() {
-        // SAFETY: the call succeeded, so it filled `before`; `old` by contract.
-        unsafe { old.write(before.assume_init()) };
-    }
-    result
+    stack::on_private(|| {
+        let mut before = MaybeUninit::uninit();
+        // The kernel is given private memory only.
+        let to = if old.is_null() { old } else { before.as_mut_ptr() };
+        // SAFETY: by contract.
+        let theirs = unsafe { new.as_ref() }.copied();
+        // What the program lets in may be all.
+        let ours = if how == libc::SIG_UNBLOCK { theirs } else { theirs.map(without_faults) };
+        let result = call(ours.as_ref().map_or(std::ptr::null(), std::ptr::from_ref), to);
+        if result == 0 && !old.is_null() {
+            // SAFETY: the call succeeded, so it filled `before`; `old` by contract.
+            unsafe { old.write(before.assume_init()) };
+        }
+        result
+    })
 }
 
 /// `sigsuspend(2)`
@@ -202,7 +215,10 @@ pub unsafe extern "C-unwind" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the caller's own arguments, under the caller's promise.
-    unsafe { with_mask(mask, |mask| real::ppoll(list, count, timeout, mask)) }
+    unsafe {
+        let poll = |list| looked_at(timeout, |timeout| with_mask(mask, |mask| real::ppoll(list, count, timeout, mask)));
+        array(list, count as usize, poll)
+    }
 }
 
 /// `pselect(2)`
@@ -219,7 +235,14 @@ pub unsafe extern "C-unwind" fn pselect(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the caller's own arguments, under the caller's promise.
-    unsafe { with_mask(mask, |mask| real::pselect(count, read, write, other, timeout, mask)) }
+    unsafe {
+        let select = |read, write, other| {
+            looked_at(timeout, |timeout| {
+                with_mask(mask, |mask| real::pselect(count, read, write, other, timeout, mask))
+            })
+        };
+        with_sets(count, [read, write, other], |[read, write, other]| select(read, write, other))
+    }
 }
 
 /// `epoll_pwait(2)`
@@ -235,5 +258,8 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the caller's own arguments, under the caller's promise.
-    unsafe { with_mask(mask, |mask| real::epoll_pwait(fd, events, count, timeout, mask)) }
+    unsafe {
+        let room = usize::try_from(count).unwrap_or(0);
+        array(events, room, |events| with_mask(mask, |mask| real::epoll_pwait(fd, events, count, timeout, mask)))
+    }
 }

@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_void};
 
 use finespun_runtime::program;
+use finespun_sys::stack;
 use libc::{pthread_attr_t, pthread_t};
 
 use super::is_shared_object;
@@ -13,15 +14,17 @@ use super::real::{self, C11Start, ThreadStart};
 fn with_private_handle(thread: *mut pthread_t, create: impl FnOnce(*mut pthread_t) -> c_int) -> c_int {
     program::note_own_thread();
     if !is_shared_object(thread) {
-        return create(thread);
+        return stack::on_private(|| create(thread));
     }
-    let mut handle: pthread_t = 0;
-    let result = create(&raw mut handle);
-    if result == 0 {
-        // SAFETY: the caller's place for the handle; if shared, the store faults and is served.
-        unsafe { thread.write(handle) };
-    }
-    result
+    stack::on_private(|| {
+        let mut handle: pthread_t = 0;
+        let result = create(&raw mut handle);
+        if result == 0 {
+            // SAFETY: the caller's place for the handle; if shared, the store faults and is served.
+            unsafe { thread.write(handle) };
+        }
+        result
+    })
 }
 
 /// `pthread_create(3)`

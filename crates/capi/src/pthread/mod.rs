@@ -13,6 +13,7 @@
 //! |---|---|
 //! | start, exit | [`start`] |
 //! | create, join, detach, exit, self | [`threads`] |
+//! | stacks in shared memory | [`stacks`] |
 //! | mutex, spin lock | [`mutex`] |
 //! | condition variable | [`condition`] |
 //! | rwlock | [`rwlock`] |
@@ -33,6 +34,7 @@ mod mutex;
 mod others;
 mod private;
 mod rwlock;
+pub mod stacks;
 mod start;
 mod threads;
 mod time;

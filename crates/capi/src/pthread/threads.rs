@@ -9,7 +9,7 @@ use finespun_errors::Code;
 use finespun_runtime::{Failure, Work, program};
 use libc::{clockid_t, pthread_attr_t, pthread_t, sched_param, size_t};
 
-use super::{keys, mistake, posix, private, start};
+use super::{keys, mistake, posix, private, stacks, start};
 use crate::interpose::real;
 
 /// The handle of the thread that runs main. No thread of the job has it: they count up from 1 in its upper half.
@@ -34,7 +34,7 @@ fn unserved(what: &str) -> c_int {
 
 /// Makes the thread.
 pub fn make(work: Work) {
-    make_thread(program::stack_of(&work), run, Box::into_raw(Box::new(work)).cast());
+    make_thread(stacks::private_size(&work), run, Box::into_raw(Box::new(work)).cast());
 }
 
 /// Makes the thread that keeps the places of this process.
@@ -93,7 +93,7 @@ extern "C-unwind" fn run(argument: *mut c_void) -> *mut c_void {
     unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(1)) };
     // SAFETY: what the program gave pthread_create, in a process of the same build, moved by this process's load address.
     let function: real::ThreadStart = unsafe { std::mem::transmute(address) };
-    RESULT.set(function(std::ptr::with_exposed_provenance_mut(work.argument as usize)));
+    RESULT.set(stacks::run(program::stack_of(&work), function, work.argument));
     std::ptr::null_mut()
 }
 
@@ -101,6 +101,7 @@ extern "C-unwind" fn run(argument: *mut c_void) -> *mut c_void {
 extern "C" fn at_end(_: *mut c_void) {
     keys::destroy_values();
     start::flush_stdout();
+    stacks::end();
     if let Err(failure) = program::end_thread(RESULT.get() as u64) {
         program::fail(&failure);
     }
@@ -130,19 +131,15 @@ unsafe fn asked(attributes: *const pthread_attr_t) -> Asked {
     if attributes.is_null() {
         return asked;
     }
-    let (mut detached, mut default) = (0, 0);
-    let mut usual = MaybeUninit::<pthread_attr_t>::uninit();
-    // SAFETY: by contract, and `usual` is initialised before it is asked.
+    let mut detached = 0;
+    // SAFETY: by contract.
     unsafe {
         asked.near = node_word(attributes.cast_mut()).read().checked_sub(1).map(|node| node as u32);
         libc::pthread_attr_getstacksize(attributes, &raw mut asked.stack);
         pthread_attr_getdetachstate(attributes, &raw mut detached);
-        libc::pthread_attr_init(usual.as_mut_ptr());
-        libc::pthread_attr_getstacksize(usual.as_ptr(), &raw mut default);
-        libc::pthread_attr_destroy(usual.as_mut_ptr());
     }
     asked.is_detached = detached == libc::PTHREAD_CREATE_DETACHED;
-    if asked.stack == default {
+    if asked.stack == stacks::usual() {
         asked.stack = 0;
     }
     asked

@@ -6,7 +6,7 @@ use finespun_errors::Code;
 use finespun_heap::Policy;
 use finespun_types::{Bucket, NodeId, UNIT_BYTES, UnitId};
 
-use super::{Result, enter};
+use super::{Result, inside};
 use crate::cluster::Cluster;
 use crate::memory::{self, Call};
 use crate::misuse::Failure;
@@ -30,20 +30,21 @@ pub enum Home {
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::Argument`].
 pub fn allocate(size: u64, align: u64, home: Home) -> Result<usize> {
-    let entered = enter()?;
-    let policy = match home {
-        Home::FirstTouch => Policy::FirstTouch,
-        Home::Node(node) if node < entered.cluster.shape.nodes => Policy::On(NodeId(node as u8)),
-        Home::Node(node) => {
-            let what = format!("fsp_malloc_on: node {node} of {}", entered.cluster.shape.nodes);
-            return Err(Failure { code: Code::Argument, what });
-        }
-        Home::Dealt(block) => memory::dealt(block),
-    };
-    let call = Call::Allocate { size, align, policy, node: entered.cluster.me };
-    let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
-    consistency::acquire(entered.cluster);
-    Ok(base(entered.cluster) + offset as usize)
+    inside(move |entered| {
+        let policy = match home {
+            Home::FirstTouch => Policy::FirstTouch,
+            Home::Node(node) if node < entered.cluster.shape.nodes => Policy::On(NodeId(node as u8)),
+            Home::Node(node) => {
+                let what = format!("fsp_malloc_on: node {node} of {}", entered.cluster.shape.nodes);
+                return Err(Failure { code: Code::Argument, what });
+            }
+            Home::Dealt(block) => memory::dealt(block),
+        };
+        let call = Call::Allocate { size, align, policy, node: entered.cluster.me };
+        let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
+        consistency::acquire(entered.cluster);
+        Ok(base(entered.cluster) + offset as usize)
+    })
 }
 
 /// Memory that all processes of an SPMD program get together.
@@ -62,16 +63,17 @@ pub struct Together {
 /// [`Code::HeapExhausted`]; [`Code::Argument`] when processes disagree about the size.
 pub fn allocate_together(size: u64) -> Result<Together> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
-    let entered = enter()?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    if entered.runtime.model != Model::Spmd {
-        return Ok(Together { address: allocate(size, UNIT_BYTES as u64, Home::FirstTouch)?, zero: true });
-    }
-    let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
-    let (offset, _) = memory::call(cluster, slot, Call::Together { number, size })?;
-    consistency::acquire(cluster);
-    let zero = cluster.me == NodeId(0) && cluster.my_view().0 == 0;
-    Ok(Together { address: base(cluster) + offset as usize, zero })
+    inside(move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        if entered.runtime.model != Model::Spmd {
+            return Ok(Together { address: allocate(size, UNIT_BYTES as u64, Home::FirstTouch)?, zero: true });
+        }
+        let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+        let (offset, _) = memory::call(cluster, slot, Call::Together { number, size })?;
+        consistency::acquire(cluster);
+        let zero = cluster.me == NodeId(0) && cluster.my_view().0 == 0;
+        Ok(Together { address: base(cluster) + offset as usize, zero })
+    })
 }
 
 /// A zeroed block that every process of a program in the model of threads finds by itself. Main makes it, by the first
@@ -80,11 +82,12 @@ pub fn allocate_together(size: u64) -> Result<Together> {
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::NotStarted`].
 pub fn block_of_all(size: u64) -> Result<usize> {
-    let entered = enter()?;
-    // Collective allocations, whose numbers these are, are for SPMD programs; the first is the globals (crate::globals).
-    let call = Call::Together { number: 2, size };
-    let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
-    Ok(base(entered.cluster) + offset as usize)
+    inside(move |entered| {
+        // Collective allocations, whose numbers these are, are for SPMD programs; the first is the globals (crate::globals).
+        let call = Call::Together { number: 2, size };
+        let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
+        Ok(base(entered.cluster) + offset as usize)
+    })
 }
 
 /// Waits for all processes of an SPMD program; releases and acquires. Nothing in the main model.
@@ -92,14 +95,15 @@ pub fn block_of_all(size: u64) -> Result<usize> {
 /// # Errors
 /// [`Code::NotStarted`].
 pub fn meet() -> Result<()> {
-    let entered = enter()?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    if entered.runtime.model == Model::Spmd {
-        consistency::release(cluster);
-        meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive_together(cluster, slot))?;
-        consistency::acquire(cluster);
-    }
-    Ok(())
+    inside(move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        if entered.runtime.model == Model::Spmd {
+            consistency::release(cluster);
+            meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive_together(cluster, slot))?;
+            consistency::acquire(cluster);
+        }
+        Ok(())
+    })
 }
 
 /// Gives an allocation back. Releases: what this view stored there must be at its home before another node's stores.
@@ -107,15 +111,16 @@ pub fn meet() -> Result<()> {
 /// # Errors
 /// [`Code::BadFree`].
 pub fn free(address: usize) -> Result<()> {
-    let entered = enter()?;
-    let result = match heap_offset(entered.cluster, address) {
-        Some(offset) => {
-            consistency::release(entered.cluster);
-            memory::call(entered.cluster, entered.slot, Call::Free { offset }).map(|_| ())
-        }
-        None => Err(Failure::new(Code::BadFree, "it lies outside the shared heap")),
-    };
-    result.map_err(|failure| Failure { what: format!("fsp_free({address:#x}): {}", failure.what), ..failure })
+    inside(move |entered| {
+        let result = match heap_offset(entered.cluster, address) {
+            Some(offset) => {
+                consistency::release(entered.cluster);
+                memory::call(entered.cluster, entered.slot, Call::Free { offset }).map(|_| ())
+            }
+            None => Err(Failure::new(Code::BadFree, "it lies outside the shared heap")),
+        };
+        result.map_err(|failure| Failure { what: format!("fsp_free({address:#x}): {}", failure.what), ..failure })
+    })
 }
 
 /// The usable bytes of an allocation; 0 if it is none.
@@ -123,11 +128,10 @@ pub fn free(address: usize) -> Result<()> {
 /// # Errors
 /// [`Code::NotStarted`].
 pub fn usable(address: usize) -> Result<u64> {
-    let entered = enter()?;
-    match heap_offset(entered.cluster, address) {
+    inside(move |entered| match heap_offset(entered.cluster, address) {
         Some(offset) => Ok(memory::call(entered.cluster, entered.slot, Call::Usable { offset })?.0),
         None => Ok(0),
-    }
+    })
 }
 
 /// Does the address lie in the shared space?
@@ -145,10 +149,12 @@ pub fn heap_addresses() -> std::ops::Range<usize> {
 /// The home of an address, as this node knows it.
 #[must_use]
 pub fn home(address: usize) -> Option<usize> {
-    let entered = enter().ok()?;
-    let cluster = entered.cluster;
-    let unit = UnitId((offset(cluster, address)? / UNIT_BYTES as u64) as u32);
-    nest::home(cluster, unit).map(|home| usize::from(home.0))
+    let found = inside(move |entered| {
+        let cluster = entered.cluster;
+        let unit = offset(cluster, address).map(|offset| UnitId((offset / UNIT_BYTES as u64) as u32));
+        Ok(unit.and_then(|unit| nest::home(cluster, unit)))
+    });
+    found.ok()?.map(|home| usize::from(home.0))
 }
 
 pub(super) fn base(cluster: &Cluster) -> usize {

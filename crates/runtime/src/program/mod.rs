@@ -22,11 +22,12 @@ use std::sync::atomic::Ordering;
 use finespun_errors::Code;
 use finespun_sys::process::ErrnoKept;
 use finespun_sys::signals::Inside;
+use finespun_sys::stack;
 
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
 use crate::start::{self, Model, Runners, Runtime, runtime};
-use crate::{meter, phases};
+use crate::{meter, phases, stacks};
 
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -48,7 +49,7 @@ pub fn runs() -> bool {
 
 /// Ends the runtime of this process; nothing if it is not running.
 pub fn end() {
-    start::end();
+    stack::on_private(start::end);
 }
 
 /// Ends the job with an error of the program.
@@ -123,6 +124,24 @@ impl Drop for Entered {
     fn drop(&mut self) {
         self.cluster.flush_messages();
     }
+}
+
+/// Runs a call of the program inside the engine. Everything here stands on the private stack of a thread whose own is shared
+/// (`finespun_sys::stack`), and refers to nothing on the other: that it is `'static` says so.
+fn inside<R: 'static>(body: impl FnOnce(&Entered) -> Result<R> + 'static) -> Result<R> {
+    stack::on_private(move || {
+        let result = enter().and_then(|entered| body(&entered));
+        stacks::revive();
+        result
+    })
+}
+
+/// The same as the thread of this slot.
+fn inside_slot(runtime: &'static Runtime, slot: usize, body: fn(&Entered)) {
+    stack::on_private(move || {
+        body(&enter_slot(runtime, slot));
+        stacks::revive();
+    });
 }
 
 fn enter() -> Result<Entered> {

@@ -8,7 +8,7 @@ use finespun_types::{Bucket, Counter};
 
 use super::memory::offset;
 use super::threads::PARALLEL;
-use super::{Entered, Result, enter, quick};
+use super::{Entered, Result, inside, quick};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::start::Model;
@@ -22,7 +22,7 @@ pub fn lock(mutex: usize) -> Result<()> {
     if quick::lock(mutex) {
         return Ok(());
     }
-    lock_entered(&enter_for(mutex, "mutex")?, mutex)
+    inside_for(mutex, "mutex", move |entered| lock_entered(entered, mutex))
 }
 
 /// Locks an address of the shared space, whatever stands there, as if it were a mutex.
@@ -33,7 +33,7 @@ pub fn lock_address(address: usize) -> Result<()> {
     if quick::lock(address) {
         return Ok(());
     }
-    lock_entered(&enter_at(address, "word")?, address)
+    inside_at(address, "word", move |entered| lock_entered(entered, address))
 }
 
 fn lock_entered(entered: &Entered, mutex: usize) -> Result<()> {
@@ -49,7 +49,7 @@ fn lock_entered(entered: &Entered, mutex: usize) -> Result<()> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn try_lock(mutex: usize) -> Result<bool> {
-    try_lock_entered(&enter_for(mutex, "mutex")?, mutex)
+    inside_for(mutex, "mutex", move |entered| try_lock_entered(entered, mutex))
 }
 
 /// As [`lock_address`], if nobody has locked it.
@@ -57,7 +57,7 @@ pub fn try_lock(mutex: usize) -> Result<bool> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn try_lock_address(address: usize) -> Result<bool> {
-    try_lock_entered(&enter_at(address, "word")?, address)
+    inside_at(address, "word", move |entered| try_lock_entered(entered, address))
 }
 
 fn try_lock_entered(entered: &Entered, mutex: usize) -> Result<bool> {
@@ -83,7 +83,7 @@ pub fn unlock(mutex: usize) -> Result<()> {
     if quick::unlock(mutex) {
         return Ok(());
     }
-    unlock_entered(&enter_for(mutex, "mutex")?, mutex)
+    inside_for(mutex, "mutex", move |entered| unlock_entered(entered, mutex))
 }
 
 /// Unlocks what [`lock_address`] locked.
@@ -94,7 +94,7 @@ pub fn unlock_address(address: usize) -> Result<()> {
     if quick::unlock(address) {
         return Ok(());
     }
-    unlock_entered(&enter_at(address, "word")?, address)
+    inside_at(address, "word", move |entered| unlock_entered(entered, address))
 }
 
 fn unlock_entered(entered: &Entered, mutex: usize) -> Result<()> {
@@ -129,17 +129,18 @@ fn acquire_mutex(cluster: &Cluster, slot: usize, mutex: u64) -> Result<()> {
 /// # Errors
 /// [`Code::NotOwner`], [`Code::Argument`].
 pub fn wait_condition(condition: usize, mutex: usize) -> Result<()> {
-    let entered = enter_for(condition, "condition variable")?;
-    check_object(entered.cluster, mutex, "mutex")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    consistency::release(cluster);
-    meter::count(cluster, Counter::ConditionWaits, 1);
-    meter::timed(cluster, Bucket::LockWait, || {
-        objects::wait_condition(cluster, slot, condition as u64, mutex as u64)?;
-        acquire_mutex(cluster, slot, mutex as u64)
-    })?;
-    consistency::acquire(cluster);
-    Ok(())
+    inside_for(condition, "condition variable", move |entered| {
+        check_object(entered.cluster, mutex, "mutex")?;
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        consistency::release(cluster);
+        meter::count(cluster, Counter::ConditionWaits, 1);
+        meter::timed(cluster, Bucket::LockWait, || {
+            objects::wait_condition(cluster, slot, condition as u64, mutex as u64)?;
+            acquire_mutex(cluster, slot, mutex as u64)
+        })?;
+        consistency::acquire(cluster);
+        Ok(())
+    })
 }
 
 /// The same for at most so many nanoseconds; false if they passed and no signal came. The mutex is locked either way.
@@ -147,18 +148,19 @@ pub fn wait_condition(condition: usize, mutex: usize) -> Result<()> {
 /// # Errors
 /// [`Code::NotOwner`], [`Code::Argument`].
 pub fn wait_condition_for(condition: usize, mutex: usize, limit_ns: u64) -> Result<bool> {
-    let entered = enter_for(condition, "condition variable")?;
-    check_object(entered.cluster, mutex, "mutex")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    consistency::release(cluster);
-    meter::count(cluster, Counter::ConditionWaits, 1);
-    let signalled = meter::timed(cluster, Bucket::LockWait, || {
-        let signalled = objects::wait_condition_for(cluster, slot, condition as u64, mutex as u64, limit_ns)?;
-        acquire_mutex(cluster, slot, mutex as u64)?;
+    inside_for(condition, "condition variable", move |entered| {
+        check_object(entered.cluster, mutex, "mutex")?;
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        consistency::release(cluster);
+        meter::count(cluster, Counter::ConditionWaits, 1);
+        let signalled = meter::timed(cluster, Bucket::LockWait, || {
+            let signalled = objects::wait_condition_for(cluster, slot, condition as u64, mutex as u64, limit_ns)?;
+            acquire_mutex(cluster, slot, mutex as u64)?;
+            Ok(signalled)
+        })?;
+        consistency::acquire(cluster);
         Ok(signalled)
-    })?;
-    consistency::acquire(cluster);
-    Ok(signalled)
+    })
 }
 
 /// Wakes the longest waiter of a condition variable, or all.
@@ -166,11 +168,12 @@ pub fn wait_condition_for(condition: usize, mutex: usize, limit_ns: u64) -> Resu
 /// # Errors
 /// [`Code::Argument`].
 pub fn signal(condition: usize, all: bool) -> Result<()> {
-    let entered = enter_for(condition, "condition variable")?;
-    let condition = condition as u64;
-    let event = if all { Event::Broadcast { condition } } else { Event::Signal { condition } };
-    objects::call(entered.cluster, entered.slot, event)?;
-    Ok(())
+    inside_for(condition, "condition variable", move |entered| {
+        let condition = condition as u64;
+        let event = if all { Event::Broadcast { condition } } else { Event::Signal { condition } };
+        objects::call(entered.cluster, entered.slot, event)?;
+        Ok(())
+    })
 }
 
 /// Waits until `count` processors have arrived at a barrier.
@@ -186,15 +189,16 @@ pub fn barrier(barrier: usize, count: u32) -> Result<()> {
 /// # Errors
 /// As [`barrier`].
 pub fn barrier_told_last(barrier: usize, count: u32) -> Result<bool> {
-    let entered = enter_for(barrier, "barrier")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    consistency::release(cluster);
-    let who = cluster.processor_at(slot);
-    let event = Event::Arrive { barrier: barrier as u64, count, who, weight: 1 };
-    let last = meter::timed(cluster, Bucket::BarrierWait, || objects::call(cluster, slot, event))?;
-    meter::count(cluster, Counter::Barriers, 1);
-    consistency::acquire(cluster);
-    Ok(last == 1)
+    inside_for(barrier, "barrier", move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        consistency::release(cluster);
+        let who = cluster.processor_at(slot);
+        let event = Event::Arrive { barrier: barrier as u64, count, who, weight: 1 };
+        let last = meter::timed(cluster, Bucket::BarrierWait, || objects::call(cluster, slot, event))?;
+        meter::count(cluster, Counter::Barriers, 1);
+        consistency::acquire(cluster);
+        Ok(last == 1)
+    })
 }
 
 /// How a lock for readers and writers is asked for.
@@ -214,17 +218,18 @@ pub enum RwAccess {
 /// # Errors
 /// [`Code::Relock`], [`Code::Argument`].
 pub fn lock_rw(rwlock: usize, access: RwAccess) -> Result<()> {
-    let entered = enter_for(rwlock, "rwlock")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    let (rwlock, who) = (rwlock as u64, cluster.processor_at(slot));
-    let event = match access {
-        RwAccess::Read { again } => Event::ReadLock { rwlock, who, again },
-        RwAccess::Write => Event::WriteLock { rwlock, who },
-    };
-    meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, event))?;
-    meter::count(cluster, Counter::LockAcquires, 1);
-    consistency::acquire(cluster);
-    Ok(())
+    inside_for(rwlock, "rwlock", move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        let (rwlock, who) = (rwlock as u64, cluster.processor_at(slot));
+        let event = match access {
+            RwAccess::Read { again } => Event::ReadLock { rwlock, who, again },
+            RwAccess::Write => Event::WriteLock { rwlock, who },
+        };
+        meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, event))?;
+        meter::count(cluster, Counter::LockAcquires, 1);
+        consistency::acquire(cluster);
+        Ok(())
+    })
 }
 
 /// The same if that needs no waiting.
@@ -232,19 +237,20 @@ pub fn lock_rw(rwlock: usize, access: RwAccess) -> Result<()> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn try_lock_rw(rwlock: usize, access: RwAccess) -> Result<bool> {
-    let entered = enter_for(rwlock, "rwlock")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    let (rwlock, who) = (rwlock as u64, cluster.processor_at(slot));
-    let event = match access {
-        RwAccess::Read { again } => Event::TryReadLock { rwlock, who, again },
-        RwAccess::Write => Event::TryWriteLock { rwlock, who },
-    };
-    let locked = objects::call(cluster, slot, event)? == 1;
-    if locked {
-        meter::count(cluster, Counter::LockAcquires, 1);
-        consistency::acquire(cluster);
-    }
-    Ok(locked)
+    inside_for(rwlock, "rwlock", move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        let (rwlock, who) = (rwlock as u64, cluster.processor_at(slot));
+        let event = match access {
+            RwAccess::Read { again } => Event::TryReadLock { rwlock, who, again },
+            RwAccess::Write => Event::TryWriteLock { rwlock, who },
+        };
+        let locked = objects::call(cluster, slot, event)? == 1;
+        if locked {
+            meter::count(cluster, Counter::LockAcquires, 1);
+            consistency::acquire(cluster);
+        }
+        Ok(locked)
+    })
 }
 
 /// Unlocks a lock for readers and writers.
@@ -252,12 +258,13 @@ pub fn try_lock_rw(rwlock: usize, access: RwAccess) -> Result<bool> {
 /// # Errors
 /// [`Code::NotOwner`], [`Code::Argument`].
 pub fn unlock_rw(rwlock: usize) -> Result<()> {
-    let entered = enter_for(rwlock, "rwlock")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    consistency::release(cluster);
-    let who = cluster.processor_at(slot);
-    objects::call(cluster, slot, Event::RwUnlock { rwlock: rwlock as u64, who })?;
-    Ok(())
+    inside_for(rwlock, "rwlock", move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        consistency::release(cluster);
+        let who = cluster.processor_at(slot);
+        objects::call(cluster, slot, Event::RwUnlock { rwlock: rwlock as u64, who })?;
+        Ok(())
+    })
 }
 
 /// Waits until all processors of the job have arrived.
@@ -265,20 +272,21 @@ pub fn unlock_rw(rwlock: usize) -> Result<()> {
 /// # Errors
 /// [`Code::BarrierCount`], [`Code::Argument`].
 pub fn barrier_all() -> Result<()> {
-    let entered = enter()?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    if slot >= cluster.shape.processors_per_node() {
-        let what = "fsp_barrier_all in a thread that the program made itself: it is no processor";
-        return Err(Failure::new(Code::Argument, what));
-    }
-    consistency::release(cluster);
-    // Where every process runs main, and no fsp_parallel is under way, main speaks for the process's serving threads too.
-    let alone = entered.runtime.model == Model::Spmd && PARALLEL.load(Ordering::Relaxed) == 0;
-    let weight = if alone { cluster.shape.threads as u32 } else { 1 };
-    meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot, weight))?;
-    meter::count(cluster, Counter::Barriers, 1);
-    consistency::acquire(cluster);
-    Ok(())
+    inside(move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        if slot >= cluster.shape.processors_per_node() {
+            let what = "fsp_barrier_all in a thread that the program made itself: it is no processor";
+            return Err(Failure::new(Code::Argument, what));
+        }
+        consistency::release(cluster);
+        // Where every process runs main, and no fsp_parallel is under way, main speaks for the process's serving threads too.
+        let alone = entered.runtime.model == Model::Spmd && PARALLEL.load(Ordering::Relaxed) == 0;
+        let weight = if alone { cluster.shape.threads as u32 } else { 1 };
+        meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot, weight))?;
+        meter::count(cluster, Counter::Barriers, 1);
+        consistency::acquire(cluster);
+        Ok(())
+    })
 }
 
 /// Raises a flag.
@@ -289,11 +297,12 @@ pub fn set_flag(flag: usize, value: u32) -> Result<()> {
     if quick::set_flag(flag, value) {
         return Ok(());
     }
-    let entered = enter_for(flag, "flag")?;
-    consistency::release(entered.cluster);
-    meter::count(entered.cluster, Counter::Flags, 1);
-    objects::call(entered.cluster, entered.slot, Event::SetFlag { flag: flag as u64, value })?;
-    Ok(())
+    inside_for(flag, "flag", move |entered| {
+        consistency::release(entered.cluster);
+        meter::count(entered.cluster, Counter::Flags, 1);
+        objects::call(entered.cluster, entered.slot, Event::SetFlag { flag: flag as u64, value })?;
+        Ok(())
+    })
 }
 
 /// Waits for a flag.
@@ -304,14 +313,15 @@ pub fn wait_flag(flag: usize, value: u32) -> Result<u32> {
     if let Some(value) = quick::wait_flag(flag, value) {
         return Ok(value);
     }
-    let entered = enter_for(flag, "flag")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    let who = cluster.processor_at(slot);
-    let event = Event::WaitFlag { flag: flag as u64, value, who };
-    let value = meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, event))?;
-    meter::count(cluster, Counter::Flags, 1);
-    consistency::acquire(cluster);
-    Ok(value as u32)
+    inside_for(flag, "flag", move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        let who = cluster.processor_at(slot);
+        let event = Event::WaitFlag { flag: flag as u64, value, who };
+        let value = meter::timed(cluster, Bucket::LockWait, || objects::call(cluster, slot, event))?;
+        meter::count(cluster, Counter::Flags, 1);
+        consistency::acquire(cluster);
+        Ok(value as u32)
+    })
 }
 
 /// The value of a flag.
@@ -322,12 +332,13 @@ pub fn read_flag(flag: usize) -> Result<u32> {
     if let Some(value) = quick::read_flag(flag) {
         return Ok(value);
     }
-    let entered = enter_for(flag, "flag")?;
-    let (cluster, slot) = (entered.cluster, entered.slot);
-    let who = cluster.processor_at(slot);
-    let value = objects::call(cluster, slot, Event::ReadFlag { flag: flag as u64, who })?;
-    consistency::acquire(cluster);
-    Ok(value as u32)
+    inside_for(flag, "flag", move |entered| {
+        let (cluster, slot) = (entered.cluster, entered.slot);
+        let who = cluster.processor_at(slot);
+        let value = objects::call(cluster, slot, Event::ReadFlag { flag: flag as u64, who })?;
+        consistency::acquire(cluster);
+        Ok(value as u32)
+    })
 }
 
 /// Puts a flag back to 0.
@@ -335,23 +346,32 @@ pub fn read_flag(flag: usize) -> Result<u32> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn reset_flag(flag: usize) -> Result<()> {
-    let entered = enter_for(flag, "flag")?;
-    objects::call(entered.cluster, entered.slot, Event::ResetFlag { flag: flag as u64 })?;
-    Ok(())
+    inside_for(flag, "flag", move |entered| {
+        objects::call(entered.cluster, entered.slot, Event::ResetFlag { flag: flag as u64 })?;
+        Ok(())
+    })
 }
 
-fn enter_for(object: usize, kind: &str) -> Result<Entered> {
-    let entered = enter()?;
-    check_object(entered.cluster, object, kind)?;
-    Ok(entered)
+fn inside_for<R: 'static>(
+    object: usize,
+    kind: &'static str,
+    body: impl FnOnce(&Entered) -> Result<R> + 'static,
+) -> Result<R> {
+    inside(move |entered| {
+        check_object(entered.cluster, object, kind)?;
+        body(entered)
+    })
 }
 
-fn enter_at(address: usize, kind: &str) -> Result<Entered> {
-    let entered = enter()?;
-    match offset(entered.cluster, address) {
-        Some(_) => Ok(entered),
+fn inside_at<R: 'static>(
+    address: usize,
+    kind: &'static str,
+    body: impl FnOnce(&Entered) -> Result<R> + 'static,
+) -> Result<R> {
+    inside(move |entered| match offset(entered.cluster, address) {
+        Some(_) => body(entered),
         None => Err(not_shared(address, kind)),
-    }
+    })
 }
 
 fn not_shared(address: usize, kind: &str) -> Failure {

@@ -15,8 +15,8 @@
 use finespun_sync::{Event, Quick, Word};
 use finespun_types::{Counter, ProcessorId};
 
+use super::inside_slot;
 use super::memory::offset;
-use super::{Entered, enter_slot};
 use crate::start::{Runtime, running};
 use crate::{consistency, locks, meter};
 
@@ -50,21 +50,17 @@ impl At {
         !locks::migrate(self.runtime.cluster)
     }
 
-    fn enter(&self) -> Entered {
-        enter_slot(self.runtime, self.slot)
-    }
-
     #[inline]
     fn release(&self) {
         if !consistency::has_nothing_to_release(self.runtime.cluster) {
-            consistency::release(self.enter().cluster);
+            inside_slot(self.runtime, self.slot, |entered| consistency::release(entered.cluster));
         }
     }
 
     #[inline]
     fn acquire(&self) {
         if !consistency::has_nothing_to_acquire(self.runtime.cluster) {
-            consistency::acquire(self.enter().cluster);
+            inside_slot(self.runtime, self.slot, |entered| consistency::acquire(entered.cluster));
         }
     }
 

@@ -7,30 +7,31 @@ use finespun_sync::threads::Handle;
 use finespun_sys::process::SignalsBlocked;
 use finespun_types::{ProcessorId, UNIT_BYTES};
 
-use super::{Entered, Result, enter};
+use super::{Entered, Result, inside};
 use crate::misuse::Failure;
 use crate::places::{self, Work};
 use crate::start::{Model, running, runtime};
-use crate::{consistency, threads};
+use crate::{consistency, stacks, threads};
 
 /// Creates a thread on an idle processor, or on the given one; `None` when there is none.
 ///
 /// # Errors
 /// [`Code::Argument`].
 pub fn create_thread(on: Option<usize>, function: usize, argument: u64) -> Result<Option<u64>> {
-    let entered = enter()?;
-    let cluster = entered.cluster;
-    let on = match on {
-        Some(processor) if processor < cluster.shape.processors() => Some(ProcessorId(processor as u32)),
-        Some(processor) => {
-            let what = format!("fsp_thread_create_on: processor {processor} of {}", cluster.shape.processors());
-            return Err(Failure { code: Code::Argument, what });
-        }
-        None => None,
-    };
-    let function = offset_of_function(&entered, function)?;
-    consistency::release(cluster);
-    Ok(threads::create(cluster, entered.slot, on, function, argument)?.map(|handle| handle.0))
+    inside(move |entered| {
+        let cluster = entered.cluster;
+        let on = match on {
+            Some(processor) if processor < cluster.shape.processors() => Some(ProcessorId(processor as u32)),
+            Some(processor) => {
+                let what = format!("fsp_thread_create_on: processor {processor} of {}", cluster.shape.processors());
+                return Err(Failure { code: Code::Argument, what });
+            }
+            None => None,
+        };
+        let function = offset_of_function(entered, function)?;
+        consistency::release(cluster);
+        Ok(threads::create(cluster, entered.slot, on, function, argument)?.map(|handle| handle.0))
+    })
 }
 
 fn offset_of_function(entered: &Entered, function: usize) -> Result<u64> {
@@ -45,10 +46,11 @@ fn offset_of_function(entered: &Entered, function: usize) -> Result<u64> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn join_thread(handle: u64) -> Result<u64> {
-    let entered = enter()?;
-    let result = threads::join(entered.cluster, entered.slot, Handle(handle))?;
-    consistency::acquire(entered.cluster);
-    Ok(result)
+    inside(move |entered| {
+        let result = threads::join(entered.cluster, entered.slot, Handle(handle))?;
+        consistency::acquire(entered.cluster);
+        Ok(result)
+    })
 }
 
 /// Creates a thread on an idle processor, or beside others; near a node, or by turns. `None` when every place is taken.
@@ -57,13 +59,14 @@ pub fn join_thread(handle: u64) -> Result<u64> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn spawn_thread(near: Option<u32>, stack: usize, function: usize, argument: u64) -> Result<Option<u64>> {
-    let entered = enter()?;
-    let cluster = entered.cluster;
-    let offset = offset_of_function(&entered, function)?;
-    let pages = (stack.div_ceil(UNIT_BYTES) as u64).min(STACK_PAGES_MAX);
-    consistency::release(cluster);
-    let function = offset | pages << STACK_SHIFT;
-    Ok(threads::spawn(cluster, entered.slot, near, function, argument)?.map(|handle| handle.0))
+    inside(move |entered| {
+        let cluster = entered.cluster;
+        let offset = offset_of_function(entered, function)?;
+        let pages = (stack.div_ceil(UNIT_BYTES) as u64).min(STACK_PAGES_MAX);
+        consistency::release(cluster);
+        let function = offset | pages << STACK_SHIFT;
+        Ok(threads::spawn(cluster, entered.slot, near, function, argument)?.map(|handle| handle.0))
+    })
 }
 
 /// The size of a thread's stack, in pages, stands above the offset of its function.
@@ -81,7 +84,7 @@ pub const fn stack_of(work: &Work) -> usize {
 /// # Errors
 /// [`Code::Argument`] if it is none of the program's.
 pub fn function_offset(function: usize) -> Result<u64> {
-    offset_of_function(&enter()?, function)
+    inside(move |entered| offset_of_function(entered, function))
 }
 
 /// The address of such an offset in this process.
@@ -127,8 +130,7 @@ pub fn begin_thread(work: Work) -> Result<usize> {
 /// # Errors
 /// [`Code::NotStarted`].
 pub fn end_thread(result: u64) -> Result<()> {
-    let entered = enter()?;
-    places::end(entered.cluster, result)
+    inside(move |entered| places::end(entered.cluster, result))
 }
 
 /// The handle of the calling thread, if it is one of [`spawn_thread`].
@@ -142,8 +144,7 @@ pub fn own_thread() -> Option<u64> {
 /// # Errors
 /// [`Code::Argument`].
 pub fn detach_thread(handle: u64) -> Result<()> {
-    let entered = enter()?;
-    threads::detach(entered.cluster, entered.slot, Handle(handle))
+    inside(move |entered| threads::detach(entered.cluster, entered.slot, Handle(handle)))
 }
 
 /// Waits until no thread of the job runs, besides main.
@@ -151,11 +152,12 @@ pub fn detach_thread(handle: u64) -> Result<()> {
 /// # Errors
 /// [`Code::NotStarted`].
 pub fn await_all_threads() -> Result<()> {
-    let entered = enter()?;
-    consistency::release(entered.cluster);
-    threads::await_quiet(entered.cluster, entered.slot)?;
-    consistency::acquire(entered.cluster);
-    Ok(())
+    inside(move |entered| {
+        consistency::release(entered.cluster);
+        threads::await_quiet(entered.cluster, entered.slot)?;
+        consistency::acquire(entered.cluster);
+        Ok(())
+    })
 }
 
 /// The calls of `fsp_parallel` under way in this process.
@@ -184,4 +186,20 @@ pub fn parallel_processors() -> Result<std::ops::Range<usize>> {
             first..first + shape.threads
         }
     })
+}
+
+/// Gives the calling thread a stack in the shared space; see [`crate::stacks`]. After [`begin_thread`], or in main.
+///
+/// # Errors
+/// [`Code::HeapExhausted`], [`Code::Machine`].
+pub fn begin_stack(asked: usize, usual: usize) -> Result<()> {
+    stacks::begin(asked, usual)
+}
+
+/// Takes it back, if the thread has one.
+///
+/// # Errors
+/// A bug of ours.
+pub fn end_stack(usual: usize) -> Result<()> {
+    stacks::end(usual)
 }
