@@ -14,6 +14,7 @@ mod header;
 mod launch;
 mod misuse;
 mod pthread;
+mod spins;
 mod stacks;
 mod stress;
 mod support;

@@ -148,6 +148,31 @@ catalogue! {
         exit: 22,
         more: "The processor that holds the mutex asked for it again.",
     }
+    /// A lock of the C library in shared memory.
+    NodeLock = 23 {
+        why: "the C library's locks are atomic instructions, which each node makes on its own copy of the memory",
+        fix: "build with `fspcc --pthread`, or include finespun/pthread.h in the place of pthread.h; or use fsp_mutex_lock",
+        exit: 23,
+        more: "pthread_mutex_lock, sem_wait and their kin of the C library were called for an object in shared memory, in a job of \
+               several nodes. Each node would lock its own copy, so that two nodes can be inside at once, or wait for ever for a \
+               copy that was taken over locked. The calls of `fspcc --pthread` have the same names and lock for all nodes. So do \
+               std::mutex and std::thread in programs built by `fspc++ --pthread`. On a single node (-n 1) the C library's \
+               objects work where they are made for several processes (PTHREAD_PROCESS_SHARED). Locks made of atomic \
+               instructions in the program itself are not seen.",
+    }
+    /// A processor waits by reading a plain variable.
+    Spin = 24 {
+        why: "a load sees what another node wrote only after an acquire: a lock, a flag, a barrier, an atomic call",
+        fix: "wait by fsp_flag_wait or a condition variable, or read with fsp_atomic_load (LOAD, atomic_load) in the loop",
+        exit: 24,
+        more: "A processor has read the same word in a loop for a long time, and nothing in the loop would bring a value that \
+               another node writes. On one machine the loop ends when somebody stores; between nodes the store must be \
+               released, and the loop must acquire: docs/consistency.md. The message names the word and the loop, with lines if the \
+               program was built with -g, and what other nodes have there. Without `--check spins` it is a warning after ten \
+               seconds, for another processor of the same node may end the loop yet; with it the job ends, after two seconds or \
+               the number given (spins=SECONDS). An endless loop that reads nothing is what a compiler makes of a wait for a \
+               variable that is neither volatile nor atomic. A loop that sleeps or calls in each turn is not noticed.",
+    }
     /// A process of the job died.
     Died = 40 {
         why: "a process of the job ended by a signal",

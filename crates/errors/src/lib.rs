@@ -54,10 +54,30 @@ impl fmt::Display for Place {
     }
 }
 
+impl Report {
+    /// In the same form, for what does not end the job.
+    #[must_use]
+    pub const fn as_warning(&self) -> impl fmt::Display {
+        Worded { report: self, word: "warning" }
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = self.code;
-        writeln!(f, "finespun: error {code}{}: {}", self.place, self.what)?;
+        Worded { report: self, word: "error" }.fmt(f)
+    }
+}
+
+/// A report as one of two kinds.
+struct Worded<'a> {
+    report: &'a Report,
+    word: &'static str,
+}
+
+impl fmt::Display for Worded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Report { code, place, what }, word) = (self.report, self.word);
+        writeln!(f, "finespun: {word} {code}{place}: {what}")?;
         writeln!(f, "  why: {}", code.why())?;
         writeln!(f, "  fix: {}", code.fix())?;
         write!(f, "  more: finespun explain {code}")

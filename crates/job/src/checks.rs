@@ -10,6 +10,9 @@ pub struct Checks {
     pub globals: bool,
     /// Pointers to private memory in shared memory.
     pub pointers: bool,
+    /// Processors that read a word in a loop for so many seconds, which then ends the job. Not asked for: for longer, which is told,
+    /// and nothing ends; 0: not looked for.
+    pub spins: Option<u32>,
 }
 
 /// A check by name.
@@ -35,6 +38,11 @@ pub const CHECKS: &[Named] = &[
         line: "a pointer to private memory (a stack, malloc) stored in shared memory",
         set: |checks, value| plain(value).map(|()| checks.pointers = true),
     },
+    Named {
+        name: "spins",
+        line: "a loop that reads a plain variable until another node changes it, for 2 seconds, or spins=SECONDS; 0: never",
+        set: |checks, value| seconds(value).map(|seconds| checks.spins = Some(seconds)),
+    },
 ];
 
 /// The name that stands for all of them.
@@ -43,6 +51,12 @@ pub const ALL: &str = "all";
 /// For a check that takes no value.
 fn plain(value: Option<&str>) -> Result<(), String> {
     value.map_or(Ok(()), |value| Err(format!("expected no value, not \"{value}\"")))
+}
+
+/// For a check that takes a number of seconds.
+fn seconds(value: Option<&str>) -> Result<u32, String> {
+    let Some(text) = value else { return Ok(2) };
+    text.parse().map_err(|_| format!("expected a number of seconds, not \"{text}\""))
 }
 
 /// What a list of names asks for: `globals,pointers`, or `all`.

@@ -9,6 +9,8 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 use serde::{Deserialize, Serialize};
 
+use crate::spins::Spin;
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -70,6 +72,8 @@ pub enum Event {
         /// What.
         report: Report,
     },
+    /// A processor waits in a way that may never end.
+    Spins(Spin),
     /// A process of the program ended.
     Ended {
         /// Its view.

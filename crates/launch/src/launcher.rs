@@ -25,6 +25,8 @@ use crate::control::{Command, Event, Exit, Lines};
 use crate::memory::{self, Memory};
 use crate::output::{self, Output, WriteEnds};
 use crate::reap;
+use crate::spins::Spin;
+use crate::spins::wording::Wording;
 use crate::sys::{self, Inheritance};
 use crate::verdict::{Ending, Patience, Roll};
 
@@ -123,6 +125,7 @@ struct Launcher {
     interrupted: Option<i32>,
     deadline: Option<Instant>,
     kills_before: u64,
+    wording: Wording,
 }
 
 struct Node {
@@ -152,6 +155,7 @@ impl Launcher {
             interrupted: None,
             deadline: None,
             kills_before: machine::out_of_memory_kills(),
+            wording: Wording::new(file.clone()),
             job,
         };
         let start = Start {
@@ -280,12 +284,26 @@ impl Launcher {
             Event::Listening { port } => self.on_listening(node, *port),
             Event::Reported { report: Report::Started { faults }, .. } => self.faults = Some(*faults),
             Event::Reported { report: Report::Finalized, .. } => self.finalized = Some(Instant::now()),
+            Event::Spins(spin) => return self.on_spin(u32::try_from(node).map_err(io::Error::other)?, spin),
             Event::Spawned { .. } | Event::Reported { .. } | Event::Ended { .. } => {}
         }
         self.roll.on_event(u32::try_from(node).map_err(io::Error::other)?, event);
         if self.begun.is_none() && self.roll.all_started() {
             self.begun = Some(Instant::now());
         }
+        Ok(())
+    }
+
+    /// Ends the job where that was asked for; else the loop may be right all the same, for all that is known, and is pointed out.
+    fn on_spin(&mut self, node: u32, spin: &Spin) -> io::Result<()> {
+        let Some(report) = self.wording.report(&self.job, &self.memory, node, spin) else { return Ok(()) };
+        if self.job.checks.spins.is_none() {
+            let text = format!("{}\n  the job goes on, and the loop with it\n", report.as_warning());
+            let _ = io::stderr().write_all(text.as_bytes()); // nobody reads: nothing to be done
+            return Ok(());
+        }
+        let report = Report::Failed { message: report.to_string(), exit_code: report.code.exit_code() };
+        self.roll.on_event(node, Event::Reported { view: Some(spin.view), report });
         Ok(())
     }
 

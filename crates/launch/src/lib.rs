@@ -33,6 +33,7 @@ mod output;
 pub mod program;
 pub mod reap;
 mod service;
+pub mod spins;
 #[allow(unsafe_code)]
 pub mod sys;
 pub mod verdict;

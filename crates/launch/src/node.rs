@@ -11,18 +11,21 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{self, Stdio};
+use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::switches::Cores;
 use finespun_job::{ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
+use finespun_protocol::Family;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stdin};
 
 use crate::control::{Command, Event, Exit, Lines};
+use crate::spins::Watch;
+use crate::sys::trace::{Waited, next_child};
 use crate::sys::{self, Inheritance};
 use crate::{memory, mesh, reap, service};
 
@@ -73,6 +76,7 @@ struct Node {
     sockets: Vec<Option<OwnedFd>>,
     service: Option<service::Running>,
     views: Vec<View>,
+    watch: Option<Watch>,
 }
 
 struct View {
@@ -82,6 +86,9 @@ struct View {
 }
 
 type Failure = (Code, String);
+
+/// How long a processor may spin where nobody has asked. Long beside any wait inside a node that a program might make by a loop.
+const SPIN_SECONDS: u32 = 10;
 
 /// The numbers in the launcher's first line ([`Command::Begin`]).
 struct Begin {
@@ -107,8 +114,9 @@ impl Node {
             finespun_sys::process::stay_on_one_cpu(number as usize)?;
         }
         let launcher = Lines::from_fd(sys::duplicate(control)?);
+        let watch = spin_time(&job).map(|time| Watch::new(time, Instant::now()));
         let (sockets, views) = (Vec::new(), Vec::new());
-        Ok(Self { job, job_fd, number, program, signals, launcher, sockets, service: None, views })
+        Ok(Self { job, job_fd, number, program, signals, launcher, sockets, service: None, views, watch })
     }
 
     fn start(&mut self) -> Result<(), Failure> {
@@ -223,6 +231,7 @@ impl Node {
             if self.pass_reports().is_err() || self.obey().is_err() {
                 return End::Finished;
             }
+            self.look();
         }
     }
 
@@ -230,7 +239,12 @@ impl Node {
         let streams = self.views.iter().filter_map(|view| view.reports.as_ref());
         let fds = [self.signals.as_fd(), self.launcher.as_fd()].into_iter().chain(streams.map(AsFd::as_fd));
         let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect::<Vec<_>>();
-        match poll(&mut fds, PollTimeout::NONE) {
+        // Rounded up, so that it is time to look when the wait is over.
+        let left = self.watch.as_ref().map(|watch| watch.next().saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        });
+        match poll(&mut fds, timeout) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -250,17 +264,38 @@ impl Node {
     /// Takes note of all children that have ended; those that are no views were left to us by the program.
     fn reap(&mut self) -> io::Result<()> {
         loop {
-            let (pid, exit) = match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, code)) => (pid, Exit::Code(code)),
-                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, Exit::Signal(signal as i32)),
-                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
-                Ok(_) | Err(Errno::EINTR) => continue,
-                Err(error) => return Err(error.into()),
+            let (pid, exit) = match next_child()? {
+                Waited::Code(pid, code) => (pid, Exit::Code(code)),
+                Waited::Signal(pid, signal) => (pid, Exit::Signal(signal)),
+                Waited::Stopped(thread, signal) => {
+                    self.on_stopped(thread, signal)?;
+                    continue;
+                }
+                Waited::Nothing => return Ok(()),
             };
-            let Some(view) = self.views.iter().position(|view| view.pid == pid && !view.ended) else { continue };
+            let Some(view) = self.views.iter().position(|view| view.pid.as_raw() == pid && !view.ended) else {
+                continue;
+            };
             self.views[view].ended = true;
             self.pass_reports()?; // what it said comes before its end
             self.launcher.send(&Event::Ended { view: number(view), exit })?;
+        }
+    }
+
+    /// Looks for processors that spin, if it is time.
+    fn look(&mut self) {
+        let running = self.views.iter().enumerate().filter(|(_, view)| !view.ended);
+        let processes: Vec<_> = running.map(|(index, view)| (number(index), view.pid.as_raw())).collect();
+        if let Some(watch) = &mut self.watch {
+            watch.look(Instant::now(), &processes);
+        }
+    }
+
+    /// A thread stopped because it is looked at.
+    fn on_stopped(&mut self, thread: i32, signal: i32) -> io::Result<()> {
+        match self.watch.as_mut().and_then(|watch| watch.on_stopped(thread, signal, Instant::now())) {
+            Some(spin) => self.launcher.send(&Event::Spins(spin)),
+            None => Ok(()),
         }
     }
 
@@ -316,6 +351,15 @@ fn foreign(node: u32, line: &str) -> Report {
         message: Message { code, place: Place::Node(node), what }.to_string(),
         exit_code: code.exit_code(),
     }
+}
+
+/// How long a processor spins before it is told of. On one node nothing is ever stale, and under a protocol without acquires neither:
+/// there only who asks has it looked for.
+fn spin_time(job: &Job) -> Option<Duration> {
+    let is_asked = job.checks.spins.is_some();
+    let seconds = job.checks.spins.unwrap_or(SPIN_SECONDS);
+    let can_be = job.nodes > 1 && (is_asked || job.family() != Family::StringsSc);
+    (can_be && seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
 fn number(index: usize) -> u32 {

@@ -1,4 +1,7 @@
-//! The crate's only unsafe code: a spawn with our own steps between fork and exec, and descriptors known by number.
+//! The crate's only unsafe code: a spawn with our own steps between fork and exec, descriptors known by number, and a look at a
+//! thread of a child.
+
+pub mod trace;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};

@@ -79,7 +79,7 @@ impl Roll {
     /// A node tells something. What it may not tell (a view that is not there) is ignored.
     pub fn on_event(&mut self, node: u32, event: Event) {
         match event {
-            Event::Listening { .. } => {}
+            Event::Listening { .. } | Event::Spins(_) => {}
             Event::Spawned { view, pid } => self.with(node, view, |view| view.pid = Some(pid)),
             Event::Reported { view, report } => self.on_report(node, view, report),
             Event::Ended { view, exit } => self.on_ended(node, view, exit),
