@@ -31,9 +31,9 @@ $(APPS:%=build/apps/%): $(APP_COMMON) $(APP_HEADERS) | $(APP_LIBRARY)
 	$(CC) $(APP_CFLAGS) -Iinclude -o $@ $(filter %.c,$^) $(APP_LDFLAGS)
 
 $(TMK_APPS:%=build/apps/tmk-%): build/apps/tmk-%: apps/tmk/%.c apps/tmk/program.h include/finespun/tmk.h \
-		build/lib/libfinespun_tmk.a | $(APP_LIBRARY)
+		build/lib/libfinespun_tmk.a build/bin/fspcc build/include | $(APP_LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(APP_CFLAGS) -D_DEFAULT_SOURCE -Iinclude -Iinclude/finespun/compat -o $@ $< -Lbuild/lib -lfinespun_tmk $(APP_LDFLAGS)
+	build/bin/fspcc --tmk -cc=$(CC) $(APP_CFLAGS) -D_DEFAULT_SOURCE -o $@ $< -Wl,-rpath,'$$ORIGIN/../lib' -lm
 
 $(C_EXAMPLES:%=build/examples/%): build/examples/%: examples/%.c $(APP_HEADERS) | $(APP_LIBRARY)
 	@mkdir -p $(@D)

@@ -46,6 +46,7 @@ missing_packages() {
         command -v pkg-config >/dev/null 2>&1 || echo pkg-config
         compiles c++ "${CXX:-g++}" cstdio || echo g++
         command -v m4 >/dev/null 2>&1 || echo m4 # for the programs with PARMACS macros
+        command -v patch >/dev/null 2>&1 || echo patch # for the worked ports
         command -v script >/dev/null 2>&1 || echo bsdutils # a terminal for the tests of Ctrl-C
     fi
     if [ "$what" = bench ]; then

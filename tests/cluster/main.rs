@@ -13,6 +13,7 @@ mod fspcc;
 mod header;
 mod launch;
 mod misuse;
+mod ports;
 mod pthread;
 mod spins;
 mod stacks;

@@ -124,7 +124,7 @@ catalogue! {
         fix: "tell the thread by shared memory instead: a variable under a mutex, or a condition variable",
         exit: 13,
         more: "pthread_cancel, pthread_kill, pthread_tryjoin_np, named semaphores and their kin are not served across nodes. \
-               docs/porting.md has the table of what is and what is not.",
+               docs/porting/pthread.md has the table of what is and what is not.",
     }
     /// Unlock by a processor that does not hold the mutex.
     NotOwner = 20 {
