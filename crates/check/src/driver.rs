@@ -277,6 +277,8 @@ impl<'a, P: Subject> Run<'a, P> {
             Action::Wake
             | Action::FetchSkipped
             | Action::FlushSkipped
+            | Action::RightKept
+            | Action::KeptInVain
             | Action::EnteredExclusive
             | Action::HomeMoved
             | Action::HomeKept
@@ -288,7 +290,6 @@ impl<'a, P: Subject> Run<'a, P> {
             }
             Action::Install
             | Action::Merge
-            | Action::ApplyDiff
             | Action::ApplyUpdate
             | Action::MakeTwin
             | Action::Protect { .. }
@@ -330,7 +331,6 @@ impl<'a, P: Subject> Run<'a, P> {
             Action::Send { .. }
             | Action::Install
             | Action::Merge
-            | Action::ApplyDiff
             | Action::ApplyUpdate
             | Action::MakeTwin
             | Action::DropTwin
@@ -341,6 +341,8 @@ impl<'a, P: Subject> Run<'a, P> {
             | Action::Wake
             | Action::FetchSkipped
             | Action::FlushSkipped
+            | Action::RightKept
+            | Action::KeptInVain
             | Action::EnteredExclusive
             | Action::Broadcast
             | Action::DropBuffer
@@ -366,8 +368,7 @@ impl<'a, P: Subject> Run<'a, P> {
                 }
             }
             Action::Merge => self.merge(node, unit, payload),
-            Action::ApplyDiff if self.late_diff().is_some() => self.apply_late(task, from, node, unit, payload),
-            Action::ApplyDiff => self.apply_diff(node, unit, payload),
+            Action::ApplyUpdate if self.late_diff().is_some() => self.apply_late(task, from, node, unit, payload),
             Action::ApplyUpdate => self.apply_update(node, unit, payload),
             Action::MakeTwin => {
                 let copy = self.copy(node, unit);
@@ -380,6 +381,7 @@ impl<'a, P: Subject> Run<'a, P> {
             Action::FlushDone(view) => self.view(node, view).open -= 1,
             Action::Wake => self.wake(node, unit),
             Action::FetchSkipped | Action::FlushSkipped | Action::EnteredExclusive => {}
+            Action::RightKept | Action::KeptInVain => {}
             Action::Broadcast => {
                 let page = self.copy(node, unit).frame;
                 self.world.buffers[usize::from(node.0)] = Some((unit, page));

@@ -126,7 +126,11 @@ impl<P: Subject> Run<'_, P> {
             },
             Doing::Fault { unit, .. } => present(unit),
             Doing::Releasing => match first_of(processor.taken & !processor.asleep) {
-                Some(unit) => self.lock_is_free(task, node, unit),
+                Some(unit) if self.lock_is_free(task, node, unit) => {
+                    let writes = seen.access[usize::from(unit)] == Access::Write;
+                    return 1 + usize::from(P::KEEPS && self.rules.program.keeps && writes);
+                }
+                Some(_) => false,
                 None => processor.taken == 0 && (list.open == 0 || self.has(Quirk::ReleaseTooEarly)),
             },
             Doing::Acquiring => first_of(processor.taken).is_none_or(present),
@@ -175,7 +179,7 @@ impl<P: Subject> Run<'_, P> {
         match self.world.processors[task].doing {
             Doing::Running => self.run(task, choice),
             Doing::Fault { unit, write } => self.fault(task, unit, write),
-            Doing::Releasing => self.release(task),
+            Doing::Releasing => self.release(task, choice == 1),
             Doing::Acquiring => self.acquire(task),
             Doing::AtBarrier => {
                 self.world.open &= !(1 << task);
@@ -324,13 +328,13 @@ impl<P: Subject> Run<'_, P> {
         self.log(|| format!("{node:?} {view:?} p{task} begins a release of units {taken:#b}"));
     }
 
-    /// Steps 2, 3 and 4 of a release.
-    fn release(&mut self, task: usize) -> Result<(), Broken> {
+    /// Steps 2, 3 and 4 of a release. `keep`: the view may keep its right to write the unit that comes first.
+    fn release(&mut self, task: usize, keep: bool) -> Result<(), Broken> {
         let (node, view) = self.seat(task);
         let processor = &self.world.processors[task];
         let since = processor.since;
         if let Some(unit) = first_of(processor.taken & !processor.asleep) {
-            return self.present_own(task, unit, Event::Flush { view, since });
+            return self.present_own(task, unit, Event::Flush { view, since, keep });
         }
         self.view(node, Self::releaser(view)).releasing = 0;
         let processor = &mut self.world.processors[task];

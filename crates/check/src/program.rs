@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A store without a value stores the next number. `racy` says that loads may see older values; without it each
-//! load must return the last store before it, because the program has no data race.
+//! load must return the last store before it, because the program has no data race. `keeps` says that a release may leave a view its
+//! right to write a unit, or not: both are explored.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -98,6 +99,8 @@ pub struct Program {
     pub allowed_only: BTreeSet<(String, Vec<u8>)>,
     /// The program has data races: any load may be old.
     pub racy: bool,
+    /// A release may leave a view the right to write, each unit or not, where the protocol knows how.
+    pub keeps: bool,
 }
 
 impl Program {
@@ -112,6 +115,7 @@ impl Program {
             allowed: BTreeSet::new(),
             allowed_only: BTreeSet::new(),
             racy: false,
+            keeps: false,
         }
     }
 
@@ -139,6 +143,7 @@ impl Program {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["racy"] => self.racy = true,
+            ["keeps"] => self.keeps = true,
             ["home", unit, node] => {
                 let unit = index(unit, "u", self.shape.units)?;
                 self.homes[unit] = Some(NodeId(index(node, "n", self.shape.nodes)? as u8));

@@ -63,6 +63,7 @@ pub fn program(shape: Shape, random: &mut Random) -> Program {
             }
         }
     }
+    program.keeps = random.below(2) == 0;
     program
 }
 

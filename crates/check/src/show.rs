@@ -9,7 +9,8 @@ pub(crate) fn event<P: Subject>(event: Event<P::Msg>) -> String {
     match event {
         Event::ReadFault { view, .. } => format!("ReadFault({view:?})"),
         Event::WriteFault { view, .. } => format!("WriteFault({view:?})"),
-        Event::Flush { view, .. } => format!("Flush({view:?})"),
+        Event::Flush { view, keep: false, .. } => format!("Flush({view:?})"),
+        Event::Flush { view, keep: true, .. } => format!("Flush({view:?} keep)"),
         Event::NothingChanged => "NothingChanged".into(),
         Event::Invalidate { view } => format!("Invalidate({view:?})"),
         Event::Recv { from, msg } => P::message(from, msg),
@@ -28,7 +29,6 @@ pub(crate) fn action<P: Subject>(action: &Action<P::Msg>) -> String {
         Action::ListNotice(views) => format!("ListNotice{views:?}"),
         Action::Install
         | Action::Merge
-        | Action::ApplyDiff
         | Action::ApplyUpdate
         | Action::MakeTwin
         | Action::DropTwin
@@ -36,6 +36,8 @@ pub(crate) fn action<P: Subject>(action: &Action<P::Msg>) -> String {
         | Action::Wake
         | Action::FetchSkipped
         | Action::FlushSkipped
+        | Action::RightKept
+        | Action::KeptInVain
         | Action::EnteredExclusive
         | Action::Broadcast
         | Action::DropBuffer

@@ -236,4 +236,63 @@ pub const WORLDS: &[World] = &[
             n1.v1: store u0.2; lock b; load u0.1; unlock b",
         states: [291_881, 789_253, 298_527, 813_948, 173_696, 585_738],
     },
+    World {
+        name: "a writer keeps its right, away from home",
+        text: "nodes 2 views 1 units 1
+            keeps
+            home u0 n1
+            n0: store u0.0; set a; store u0.0; barrier; store u0.0; lock a; load u0.1; unlock a
+            n1: load u0.1; await a; lock a; store u0.1; unlock a; barrier; load u0.1",
+        states: [690, 1_843, 670, 1_829, 445, 1_542],
+    },
+    World {
+        name: "a writer keeps its right at home, two sharers",
+        text: "nodes 3 views 1 units 1
+            keeps
+            home u0 n0
+            n0: store u0.0; barrier; load u0.1; store u0.0; barrier; barrier
+            n1: load u0.2; barrier; barrier; load u0.0; barrier
+            n2: store u0.1; barrier; barrier; load u0.0; barrier",
+        states: [83_283, 199_491, 44_339, 137_517, 32_004, 110_144],
+    },
+    World {
+        name: "two views of the home write, and keep their rights or not",
+        text: "nodes 2 views 2 units 1
+            keeps
+            home u0 n0
+            n0.v0: lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
+            n0.v1: lock b; store u0.1; unlock b
+            n1.v0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
+        states: [21_642, 59_853, 23_713, 71_749, 17_388, 52_178],
+    },
+    World {
+        name: "two views away from home write, and keep their rights or not",
+        text: "nodes 2 views 2 units 1
+            keeps
+            home u0 n1
+            n0.v0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
+            n0.v1: lock b; store u0.1; unlock b
+            n1.v0: load u0.2; lock a; load u0.0; store u0.0; unlock a; lock b; load u0.1; unlock b",
+        states: [17_384, 47_215, 17_706, 47_999, 8_415, 32_406],
+    },
+    World {
+        name: "a view of two threads keeps its right while the other thread stores",
+        text: "nodes 2 views 1 threads 2 units 1
+            keeps
+            home u0 n1
+            n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
+            n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
+            n1.v0.t0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
+        states: [7_693, 22_235, 7_663, 22_413, 4_074, 15_252],
+    },
+    World {
+        name: "a view of two threads at home keeps its right while the other thread stores",
+        text: "nodes 2 views 1 threads 2 units 1
+            keeps
+            home u0 n0
+            n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
+            n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
+            n1.v0.t0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
+        states: [18_331, 52_262, 19_540, 60_487, 13_638, 44_408],
+    },
 ];

@@ -47,6 +47,9 @@ pub enum Event<M> {
         /// When the release began, if a flush begun since then covers all the view's writes; [`Time::MAX`] for a view
         /// whose other threads may have written meanwhile.
         since: Time,
+        /// The view will write the unit again before its next release, the driver expects: let it keep the right, where the
+        /// protocol knows how ([`Protocol::KEEPS`]). Wrong expectations cost time, nothing else.
+        keep: bool,
     },
     /// The diff was empty: the flush that began is already complete.
     NothingChanged,
@@ -74,7 +77,7 @@ impl Demand {
         match self {
             Self::ReadFault { view, since } => Event::ReadFault { view, since },
             Self::WriteFault { view, since } => Event::WriteFault { view, since },
-            Self::Flush { view, since } => Event::Flush { view, since },
+            Self::Flush { view, since, keep } => Event::Flush { view, since, keep },
             Self::NothingChanged => Event::NothingChanged,
             Self::Invalidate { view } => Event::Invalidate { view },
             Self::Recv { msg, .. } => match msg {},
@@ -121,8 +124,6 @@ pub enum Action<M> {
     /// Two-way diff: write the bytes in which the page that came differs from the twin to both frame and twin
     /// [Cashmere05 §2.1].
     Merge,
-    /// Apply the diff that came with the message to the frame.
-    ApplyDiff,
     /// Apply the diff that came with the message to the frame, and to the twin if there is one, so that it does not come
     /// back as a change of this node.
     ApplyUpdate,
@@ -149,6 +150,10 @@ pub enum Action<M> {
     FetchSkipped,
     /// Nothing to do; the timestamps saved a flush. Counted.
     FlushSkipped,
+    /// Nothing to do; the view goes on writing without a fault. Counted.
+    RightKept,
+    /// Nothing to do; it had not written meanwhile. Counted.
+    KeptInVain,
     /// Nothing to do; the unit went into exclusive mode. Counted.
     EnteredExclusive,
     /// Copy the frame to a broadcast buffer, which all nodes can read; the oldest one is given up if none is free.
@@ -169,7 +174,6 @@ impl<M> Action<M> {
             Self::Send { to, msg, contents } => Action::Send { to, msg: lift(msg), contents },
             Self::Install => Action::Install,
             Self::Merge => Action::Merge,
-            Self::ApplyDiff => Action::ApplyDiff,
             Self::ApplyUpdate => Action::ApplyUpdate,
             Self::MakeTwin => Action::MakeTwin,
             Self::DropTwin => Action::DropTwin,
@@ -180,6 +184,8 @@ impl<M> Action<M> {
             Self::Wake => Action::Wake,
             Self::FetchSkipped => Action::FetchSkipped,
             Self::FlushSkipped => Action::FlushSkipped,
+            Self::RightKept => Action::RightKept,
+            Self::KeptInVain => Action::KeptInVain,
             Self::EnteredExclusive => Action::EnteredExclusive,
             Self::Broadcast => Action::Broadcast,
             Self::DropBuffer => Action::DropBuffer,
@@ -355,6 +361,9 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
     /// What [`Action::ListNotice`] lists is done at once, by a thread of the view beside its program, and not at the
     /// view's next acquire.
     const REVOKES: bool = false;
+
+    /// A release may leave a view the right to write: see [`Event::Flush`].
+    const KEEPS: bool = false;
 
     /// Has it broadcast buffers? Then its driver calls the two tables with [`Buffers`].
     const BROADCASTS: bool = false;

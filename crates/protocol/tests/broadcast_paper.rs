@@ -115,7 +115,7 @@ fn a_flush_drops_the_buffer_before_its_diff_is_applied_and_answered() {
     let mut entry = Entry::default();
     home(&mut entry, FREE, ME, FETCH);
     let actions = home(&mut entry, HELD, ME, FLUSH);
-    assert_eq!(actions[..2], [Action::DropBuffer, Action::ApplyDiff]);
+    assert_eq!(actions[..2], [Action::DropBuffer, Action::ApplyUpdate]);
     assert!(matches!(actions[2], Action::Send { msg: Msg::Plain(Plain::FlushAck(_)), .. }));
     home(&mut entry, FREE, HOME, FETCH);
     assert_eq!(home(&mut entry, HELD, HOME, FLUSH)[0], Action::DropBuffer);
@@ -168,7 +168,7 @@ fn whoever_takes_the_page_is_a_sharer_that_misses_nothing() {
 fn a_node_with_a_flush_under_way_asks_the_home() {
     let mut unit = shared();
     copy(&mut unit, FREE, 4, Event::WriteFault { view: A, since: 4 });
-    copy(&mut unit, FREE, 5, Event::Flush { view: A, since: 5 });
+    copy(&mut unit, FREE, 5, Event::Flush { view: A, since: 5, keep: false });
     copy(&mut unit, FREE, 6, Event::Recv { from: OTHER, msg: Msg::Plain(Plain::Notice) });
     copy(&mut unit, FREE, 7, Event::Invalidate { view: A });
     let step = copy(&mut unit, HELD, 8, Event::ReadFault { view: A, since: 8 });

@@ -50,7 +50,7 @@ impl Copy {
     fn flush(&mut self, view: ViewId) -> Step {
         self.now += 1;
         let since = release_began(self.now, false);
-        self.on(Event::Flush { view, since })
+        self.on(Event::Flush { view, since, keep: false })
     }
 
     fn acquire(&mut self, view: ViewId) -> Step {
@@ -138,7 +138,7 @@ fn a_release_updates_the_master_copy_and_then_sends_invalidations() {
     let mut directory = Directory { sharers, ..Directory::default() };
     let applied = directory.on(HOME, ME, Msg::Flush).expect("a sharer may flush");
     let ack = Msg::FlushAck(sharers);
-    assert_eq!(applied.actions.as_slice(), [Action::ApplyDiff, send(ME, ack, Contents::Nothing)]);
+    assert_eq!(applied.actions.as_slice(), [Action::ApplyUpdate, send(ME, ack, Contents::Nothing)]);
     assert_eq!(copy.recv(HOME, ack).actions.as_slice(), [send(OTHER, Msg::Notice, Contents::Nothing)]);
 }
 
@@ -161,7 +161,7 @@ fn two_nodes_write_a_page_at_once_and_the_home_applies_both_diffs() {
     let mut directory = Directory { sharers, ..Directory::default() };
     for writer in [ME, OTHER] {
         assert_eq!(Copy::written(writer).unit.mode, Mode::Shared);
-        assert!(has(&directory.on(HOME, writer, Msg::Flush).expect("a sharer may flush"), Action::ApplyDiff));
+        assert!(has(&directory.on(HOME, writer, Msg::Flush).expect("a sharer may flush"), Action::ApplyUpdate));
     }
     assert_eq!((directory.phase, directory.sharers), (Phase::Shared, sharers));
 }
@@ -330,10 +330,10 @@ fn two_releases_of_a_node_share_one_flush() {
     copy.write(B);
     copy.now += 1;
     let since = release_began(copy.now, false);
-    assert!(sends(&copy.on(Event::Flush { view: A, since }), |msg| msg == Msg::Flush));
-    assert_eq!(copy.on(Event::Flush { view: B, since }).outcome, Outcome::Wait, "until the first is done");
+    assert!(sends(&copy.on(Event::Flush { view: A, since, keep: false }), |msg| msg == Msg::Flush));
+    assert_eq!(copy.on(Event::Flush { view: B, since, keep: false }).outcome, Outcome::Wait, "until the first is done");
     copy.recv(HOME, Msg::FlushAck(nodes(&[ME])));
-    let second = copy.on(Event::Flush { view: B, since });
+    let second = copy.on(Event::Flush { view: B, since, keep: false });
     assert_eq!(second.outcome, Outcome::Done);
     assert!(has(&second, Action::FlushSkipped) && !sends(&second, |msg| msg == Msg::Flush));
 }

@@ -147,7 +147,7 @@ fn a_home_that_writes_stays() {
     assert_eq!(home.sent(), to(ME, Msg::Stay));
     assert_eq!(home.entry.moved_to(), None);
     // Until its release, which takes the right to write and has told the others.
-    home.on(Event::Flush { view: A, since: home.now });
+    home.on(Event::Flush { view: A, since: home.now, keep: false });
     home.recv(ME, Msg::Plain(Plain::NoticeAck));
     home.recv(OTHER, Msg::Plain(Plain::NoticeAck));
     home.recv(ME, Msg::Plain(Plain::Fetch { write: true }));
@@ -181,7 +181,7 @@ fn the_new_home_writes_without_twin_and_releases_without_diff() {
     assert!(node.did(Action::HomeMoved));
     assert_eq!(node.on(WRITE), Outcome::Done);
     assert!(!node.did(Action::MakeTwin) && !node.copied.unit.has_twin);
-    node.on(Event::Flush { view: A, since: node.now });
+    node.on(Event::Flush { view: A, since: node.now, keep: false });
     let others = set(&[HOME, OTHER]);
     assert_eq!(node.sent, vec![(others, Msg::Plain(Plain::Notice), Contents::Nothing)], "to the old home too");
 }
@@ -205,7 +205,7 @@ fn a_home_that_seems_to_write_is_not_asked_until_it_has_answered_anew() {
     node.sent();
     assert_eq!(node.on(WRITE), Outcome::Done);
     assert!(node.did(Action::MakeTwin));
-    node.on(Event::Flush { view: A, since: node.now });
+    node.on(Event::Flush { view: A, since: node.now, keep: false });
     node.recv(HOME, Msg::Plain(Plain::FlushAck(set(&[HOME, ME]))));
     node.sent();
     assert_eq!(node.on(WRITE), Outcome::Wait);
@@ -260,7 +260,7 @@ fn what_is_passed_on_is_answered_to_its_sender_who_then_knows_the_home() {
     home.on(WRITE);
     home.recv(HOME, Msg::FlushFor { of: OTHER });
     assert_eq!(home.sent(), to(OTHER, Msg::Plain(Plain::FlushAck(set(&[HOME, ME, OTHER])))));
-    assert!(home.did(Action::ApplyDiff));
+    assert!(home.did(Action::ApplyUpdate));
 
     let mut asker = Node::new(OTHER);
     asker.on(READ);
@@ -285,7 +285,7 @@ fn a_home_that_comes_back_is_home_again() {
     home.on(WRITE);
     home.sent();
     assert!(!home.copied.asking, "the new home is about to write");
-    home.on(Event::Flush { view: A, since: home.now });
+    home.on(Event::Flush { view: A, since: home.now, keep: false });
     home.recv(ME, Msg::Plain(Plain::FlushAck(set(&[HOME, ME]))));
     home.sent();
     home.on(WRITE);
@@ -301,7 +301,7 @@ fn a_fetch_waits_for_the_nodes_own_flush() {
     let mut node = sharer();
     node.recv(HOME, Msg::Plain(Plain::Notice));
     node.on(WRITE);
-    node.on(Event::Flush { view: A, since: node.now });
+    node.on(Event::Flush { view: A, since: node.now, keep: false });
     node.sent();
     let other_view = Event::ReadFault { view: ViewId(1), since: node.now };
     assert_eq!(node.on(other_view), Outcome::Wait);

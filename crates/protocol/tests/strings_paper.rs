@@ -31,7 +31,7 @@ mod rc {
     }
 
     fn flush(unit: &mut Unit, view: ViewId) -> Step {
-        on(unit, Event::Flush { view, since: 0 })
+        on(unit, Event::Flush { view, since: 0, keep: false })
     }
 
     /// A copy that view A writes.
@@ -229,7 +229,7 @@ mod sc {
 
     #[test]
     fn releases_and_acquires_have_nothing_to_do() {
-        assert!(owned().on(PLACE, Event::Flush { view: A, since: 0 }).is_err(), "nothing is ever dirty");
+        assert!(owned().on(PLACE, Event::Flush { view: A, since: 0, keep: false }).is_err(), "nothing is ever dirty");
         const { assert!(!StringsSc::RELEASES_NODE && StringsSc::REVOKES) };
     }
 

@@ -129,7 +129,7 @@ impl Sabotage<Broadcasting> for Bug {
         let flush = matches!(event, Event::Recv { msg: Msg::Plain(Plain::Flush), .. });
         let forgets = match self {
             Self::BufferKeptAtFlush => flush,
-            Self::HomesFlushForgotten => flush && !actions.contains(&Action::ApplyDiff),
+            Self::HomesFlushForgotten => flush && !actions.contains(&Action::ApplyUpdate),
             Self::BufferKeptByOwner => !flush,
             Self::BufferDroppedLate | Self::TakenByNoSharer | Self::TwinIgnored => false,
             Self::LookDuringFlush | Self::NoBufferNoFetch | Self::Driver(_) => false,

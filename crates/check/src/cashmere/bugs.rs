@@ -41,6 +41,10 @@ pub enum Bug {
     NoticeNotListed,
     /// A flush leaves the view its right to write.
     FlushKeepsRight,
+    /// A view that keeps its right to write is not put on its dirty list.
+    KeptNotListed,
+    /// The twin is made anew before the frame is compared with it.
+    TwinBeforeDiff,
     /// The home is not told that a node dropped its copy.
     LeaveLost,
     /// What a driver of any protocol could do wrong.
@@ -70,6 +74,8 @@ impl Sabotage<Cashmere> for Bug {
             | Self::RightBeforeTwin
             | Self::NoticeNotListed
             | Self::FlushKeepsRight
+            | Self::KeptNotListed
+            | Self::TwinBeforeDiff
             | Self::LeaveLost
             | Self::NoWake
             | Self::AckUnderLock
@@ -95,12 +101,16 @@ impl Sabotage<Cashmere> for Bug {
             }
             Self::NoticeNotListed => actions.retain(|action| !matches!(action, Action::ListNotice(_))),
             Self::FlushKeepsRight if at_flush => actions.retain(|action| !matches!(action, Action::Protect { .. })),
+            Self::KeptNotListed if at_flush => actions.retain(|action| !matches!(action, Action::ListDirty(_))),
+            Self::TwinBeforeDiff if at_flush => actions.insert(0, Action::MakeTwin),
             Self::LeaveLost => actions.retain(|action| !matches!(action, Action::Send { msg: Msg::Leave, .. })),
             Self::NoWake => actions.retain(|action| *action != Action::Wake),
             Self::TwinBeforeDirtyList
             | Self::NoLongerExclusiveLost
             | Self::RightBeforeTwin
             | Self::FlushKeepsRight
+            | Self::KeptNotListed
+            | Self::TwinBeforeDiff
             | Self::NoticeBeforeFlush
             | Self::UpgradeOfStaleCopy
             | Self::UpgradeAmongSharers
@@ -172,6 +182,8 @@ const LEFT_ALONE: &str = "a sharer that misses flushes is left alone and wants t
 const NESTED: &str = "an acquire while dirty, beside a writer of the same node";
 const BARRIERS: &str = "producer and consumers over barriers, three nodes, the home is another";
 const THREADS: &str = "a view of two threads: one releases while the other stores";
+const KEPT: &str = "a writer keeps its right, away from home";
+const KEPT_AT_HOME: &str = "a writer keeps its right at home, two sharers";
 const TWO_VIEWS_OF_THREADS: &str = "two views of two threads on one node release and store";
 
 /// Every bug, and what catches it.
@@ -192,6 +204,8 @@ pub const SEEDED: &[Seeded<Cashmere>] = &[
     seeded(Bug::Driver(Quirk::TwinNotRefreshed),          SHARING,   Form::Dms,  Grain::Event,  LOAD),
     seeded(Bug::Driver(Quirk::TwinRefreshedBySecondRead), SHARING,   Form::Dms,  Grain::Action, LOAD),
     seeded(Bug::FlushKeepsRight,           LOCK,      Form::Dms,  Grain::Event,  RIGHTS),
+    seeded(Bug::KeptNotListed,             KEPT,      Form::Dms,  Grain::Event,  LISTS),
+    seeded(Bug::TwinBeforeDiff,            KEPT_AT_HOME, Form::Dms, Grain::Event, LOAD),
     seeded(Bug::LeaveLost,                 LOCK,      Form::Dms,  Grain::Event,  "the sharing set holds no node without a copy"),
     seeded(Bug::Driver(Quirk::UnorderedChannels),         THREE,     Form::None, Grain::Event,  ROW),
     seeded(Bug::Driver(Quirk::ReleaseTooEarly),           LOCK,      Form::None, Grain::Event,  LOAD),

@@ -46,6 +46,10 @@ impl Subject for Cashmere {
         unit.noticed.contains(view)
     }
 
+    fn has_twin(unit: &Unit) -> bool {
+        unit.has_twin
+    }
+
     fn master(copies: &[Unit], directory: &Directory) -> Option<NodeId> {
         directory.owner().or_else(|| copies.iter().find_map(Unit::home))
     }

@@ -232,7 +232,7 @@ fn on_unit(
     let plain = match event {
         Event::ReadFault { view, since } => Event::ReadFault { view, since },
         Event::WriteFault { view, since } => Event::WriteFault { view, since },
-        Event::Flush { view, since } => Event::Flush { view, since },
+        Event::Flush { view, since, .. } => Event::Flush { view, since, keep: false },
         Event::NothingChanged => Event::NothingChanged,
         Event::Invalidate { view } => Event::Invalidate { view },
         Event::Recv { from, msg: Msg::Plain(msg) } => Event::Recv { from, msg },

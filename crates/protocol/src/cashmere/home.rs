@@ -108,7 +108,8 @@ impl Directory {
     fn flush(&mut self, home: NodeId, from: NodeId) -> Step {
         self.stale = self.stale.union(self.sharers.without(from)).without(home);
         let ack = send(from, Msg::FlushAck(self.sharers));
-        if from == home { Step::done(&[ack]) } else { Step::done(&[Action::ApplyDiff, ack]) }
+        // To the home's twin, too, if it has one: it must not take the change for its own and tell everybody again.
+        if from == home { Step::done(&[ack]) } else { Step::done(&[Action::ApplyUpdate, ack]) }
     }
 
     fn leave(&mut self, from: NodeId) {

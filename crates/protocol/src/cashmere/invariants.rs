@@ -16,6 +16,7 @@ const ALWAYS: &[Sentence] = &[
     ("a view that may write is on the dirty list, unless the unit is exclusive", writers_are_dirty),
     ("a view that may write has a mapping", writers_are_mapped),
     ("a copy away from home has a twin exactly while a view is dirty", twin_while_dirty),
+    ("the home has a twin only while a view is dirty", home_twin_while_dirty),
     ("in modes without a copy nothing is mapped, dirty or owed", nothing_without_copy),
 ];
 
@@ -62,7 +63,11 @@ fn writers_are_mapped(whole: &Whole<'_>) -> bool {
 }
 
 fn twin_while_dirty(whole: &Whole<'_>) -> bool {
-    nodes(whole).all(|(node, unit)| unit.has_twin == (!unit.dirty.is_empty() && !unit.is_home(node)))
+    nodes(whole).all(|(node, unit)| unit.is_home(node) || unit.has_twin != unit.dirty.is_empty())
+}
+
+fn home_twin_while_dirty(whole: &Whole<'_>) -> bool {
+    nodes(whole).all(|(node, unit)| !unit.is_home(node) || !unit.has_twin || !unit.dirty.is_empty())
 }
 
 fn nothing_without_copy(whole: &Whole<'_>) -> bool {

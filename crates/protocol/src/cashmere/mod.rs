@@ -5,7 +5,8 @@
 //!
 //! * every node runs one [`Unit`] for each unit: the node's copy, and what its views may do with it (`requester.rs`);
 //! * the unit's home also runs one [`Directory`]: the sharing set, or the exclusive owner (`home.rs`). The home's frame
-//!   is the master copy, so the home needs neither fetches, twins nor diffs;
+//!   is the master copy, so the home needs neither fetches nor diffs, and a twin only to see whether
+//!   a view that kept its right has written;
 //! * where the address does not fix the home, the unit's manager runs one [`Homes`] entry: first touch (`home.rs`).
 //!
 //! Acquire and release, the steps around these tables, are in `sync.rs`; what must always hold, in `invariants.rs`.
@@ -46,6 +47,8 @@
 //!   become exclusive by an upgrade, for its frame would then be taken for the master.
 //! * A write to a unit that others share asks nobody: the node knows from its last answer that it is not alone, and
 //!   that hint can only be too pessimistic.
+//! * A view may keep its right to write from one release to the next ([`Event::Flush`]): the twin is then refreshed with what
+//!   the diff tells, and the next store costs no fault. The paper's page faults anew in every interval.
 //! * The home is asked for a sharing set by a message of the node to itself, so that home and others run the same rows.
 
 pub mod broadcast;
@@ -150,6 +153,7 @@ impl Protocol for Cashmere {
     type Directory = Directory;
     type Manager = Homes;
     type Impossible = Impossible;
+    const KEEPS: bool = true;
 
     fn on_unit(unit: &mut Unit, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
         unit.on(place, now, event)

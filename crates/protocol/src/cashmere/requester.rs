@@ -59,7 +59,7 @@ pub struct Unit {
     pub acks_due: u8,
     /// The home's last answer said that nobody else is in the sharing set.
     pub alone: bool,
-    /// There is a twin.
+    /// There is a twin; at home only while a view keeps its right to write from release to release.
     pub has_twin: bool,
 }
 
@@ -113,9 +113,9 @@ impl Unit {
 
             // Release. Not while a fetch is under way: its page would not have this diff, and would undo it in the
             // frame. Nor while another flush is: one at a time, so that its acknowledgements are told apart.
-            (Shared,     Flush { view, since }) if self.dirty.contains(view) => self.flush(place, now, view, since),
+            (Shared,     Flush { view, since, keep }) if self.dirty.contains(view) => self.flush(place, now, view, since, keep),
             (Fetching,   Flush { view, .. })    if self.dirty.contains(view) => Step::wait(&[]),
-            (Shared,     NothingChanged) if self.flusher().is_some() => self.flush_done(place),
+            (Shared,     NothingChanged) if self.flusher().is_some() => self.nothing_changed(place),
 
             // Acquire.
             (Shared | Fetching | Upgrading, Invalidate { view }) => self.invalidate(place, view),
@@ -316,18 +316,27 @@ impl Unit {
         step
     }
 
-    /// One unit of a release: rights first, so that the view's later stores fault and make a new twin; then the diff.
-    fn flush(&mut self, place: Place, now: Time, view: ViewId, since: Time) -> Step {
+    /// One unit of a release: rights first, so that the view's later stores fault and make a new twin; then the diff. A view that
+    /// keeps the right stays on the dirty list instead, and the twin becomes what was flushed. Not the only sharer: its next
+    /// fault brings exclusive mode, which costs nothing at all.
+    fn flush(&mut self, place: Place, now: Time, view: ViewId, since: Time, keep: bool) -> Step {
         if self.flusher().is_some() {
             return Step::wait(&[]);
         }
-        self.dirty = self.dirty.without(view);
+        let skipped = self.flushed > since;
+        let keeps = keep && self.writers.contains(view) && !skipped && !self.alone;
         let mut actions = Actions::NONE;
-        if self.writers.contains(view) {
-            self.writers = self.writers.without(view);
-            actions.push(Action::Protect { view, access: Access::Read });
+        if keeps {
+            actions.push(Action::ListDirty(ViewSet::only(view)));
+            actions.push(Action::RightKept);
+        } else {
+            self.dirty = self.dirty.without(view);
+            if self.writers.contains(view) {
+                self.writers = self.writers.without(view);
+                actions.push(Action::Protect { view, access: Access::Read });
+            }
         }
-        if self.flushed > since {
+        if skipped {
             // Somebody flushed this unit after the release began, all this view's stores with it [Cashmere05 §2.1].
             actions.push(Action::FlushSkipped);
             if self.dirty.is_empty() && self.has_twin {
@@ -339,7 +348,13 @@ impl Unit {
         }
         self.flushed = now;
         self.flusher_plus_one = view.0 + 1;
-        let contents = if self.is_home(place.me) {
+        let contents = if self.is_home(place.me) && !self.has_twin {
+            // A twin at home shows whether a view that keeps its right has written since: without it each of its releases would
+            // tell all sharers. Made before they are told of this one, so what it has is no news to any of them afterwards.
+            if keeps {
+                self.has_twin = true;
+                actions.push(Action::MakeTwin);
+            }
             Contents::Nothing
         } else {
             let refresh = !self.dirty.is_empty();
@@ -348,6 +363,15 @@ impl Unit {
         };
         actions.push(send_with(self.known_home(), Msg::Flush, contents));
         Step { outcome: Outcome::Begun, actions }
+    }
+
+    fn nothing_changed(&mut self, place: Place) -> Step {
+        let kept = self.flusher().is_some_and(|view| self.writers.contains(view));
+        let mut step = self.flush_done(place);
+        if kept {
+            step.actions.push(Action::KeptInVain);
+        }
+        step
     }
 
     /// The home applied the diff and told the sharing set: notices to the others. The home needs none, its frame has

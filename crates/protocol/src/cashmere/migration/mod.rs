@@ -153,7 +153,7 @@ impl Copied {
             }
             Event::ReadFault { view, since } => Event::ReadFault { view, since },
             Event::WriteFault { view, since } => Event::WriteFault { view, since },
-            Event::Flush { view, since } => Event::Flush { view, since },
+            Event::Flush { view, since, .. } => Event::Flush { view, since, keep: false },
             Event::NothingChanged => Event::NothingChanged,
             Event::Invalidate { view } => Event::Invalidate { view },
             Event::Recv { from, msg: Msg::Plain(msg) } => {
