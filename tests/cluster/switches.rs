@@ -67,6 +67,26 @@ fn stress_reads_no_wrong_value_under_the_variants_between_with_migratory_mutexes
     }
 }
 
+#[test]
+fn rows_that_every_interval_writes_fault_only_where_rights_are_not_kept() {
+    // Neighbours share 6 pages, each written 40 times by its owner.
+    let run = |rewrites: &str| verified("sor", &format!("-n 4 --rewrites {rewrites}"), "--size 512 --iters 40");
+    let (keep, fault) = (run("keep"), run("fault"));
+    assert_eq!(["rights_kept", "kept_in_vain"].map(|name| count(&fault, name)), [0, 0], "{fault}");
+    assert!(count(&keep, "rights_kept") > count(&keep, "kept_in_vain"), "{keep}");
+    assert!(count(&keep, "write_faults") + 100 < count(&fault, "write_faults"), "{keep}\n{fault}");
+}
+
+#[test]
+fn stress_reads_no_wrong_value_whether_rights_are_kept_or_not() {
+    for (seed, rewrites) in (840..).zip(["keep", "fault", "keep"]) {
+        for transport in ["shm", "tcp"] {
+            let flags = format!("-n 3 -p 2 --transport {transport} --rewrites {rewrites}");
+            verified("stress", &flags, &format!("--size tiny --iters 6 --seed {seed}"));
+        }
+    }
+}
+
 /// What a preset says, as the run's counters show it.
 fn preset(protocol: &str, name: &str, app_name: &str) {
     let args = if app_name == "stress" { "--size tiny --iters 4 --seed 9" } else { "--size tiny" };

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use finespun_job::switches::{Barrier, Cores, Locks, Receive, Server, Strings, Switches};
+use finespun_job::switches::{Barrier, Cores, Locks, Receive, Rewrites, Server, Strings, Switches};
 
 /// What the command line says of them; what it does not say is the preset's, or the default.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,9 @@ pub struct Chosen {
     /// A node's threads run on all cores, or on one for each node [default: all]
     #[arg(long, env = "FINESPUN_CORES", value_parser = one_of(Cores::NAMES, Cores::named))]
     pub cores: Option<Cores>,
+    /// A page written in one interval after the other stays writable, or each release takes that right [default: keep]
+    #[arg(long, env = "FINESPUN_REWRITES", value_parser = one_of(Rewrites::NAMES, Rewrites::named))]
+    pub rewrites: Option<Rewrites>,
     /// A configuration of Strings' ablation: sets those above, and -p P to P nodes (S) or P threads (M to B); tcp only
     #[arg(long, value_name = "NAME", env = "FINESPUN_STRINGS", value_parser = one_of(Strings::NAMES, Strings::named))]
     pub strings: Option<Strings>,
@@ -44,6 +47,7 @@ impl Chosen {
             server: self.server.unwrap_or(preset.server),
             receive: self.receive.unwrap_or(preset.receive),
             cores: self.cores.unwrap_or(preset.cores),
+            rewrites: self.rewrites.unwrap_or(preset.rewrites),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What of the runtime can be chosen beside the protocol: how mutexes travel, how barriers are collected, who serves
-//! messages and how it hears of them, and which cores a node has.
+//! messages and how it hears of them, which cores a node has, and whether rewritten pages stay writable.
 //!
-//! Together they give the configurations in which Strings measured its design, one decision after the other
+//! All but the last give the configurations in which Strings measured its design, one decision after the other
 //! [Strings §3.7]: see [`Strings`].
 
 use finespun_protocol::Family;
@@ -78,6 +78,15 @@ choice! {
     }
 }
 choice! {
+    /// How a store is noticed to a page that the view wrote before its last release, too.
+    Rewrites {
+        /// Not at all: the page stays writable, and the release compares it with its twin.
+        Keep = "keep",
+        /// By a fault, as any other: each release takes the right to write.
+        Fault = "fault",
+    }
+}
+choice! {
     /// A configuration of [Strings §3.7]: each has one thing more than the one before.
     Strings {
         /// Single application thread: every processor is a process and a node of its own.
@@ -108,6 +117,8 @@ pub struct Switches {
     pub receive: Receive,
     /// See [`Cores`].
     pub cores: Cores,
+    /// See [`Rewrites`].
+    pub rewrites: Rewrites,
 }
 
 impl Switches {
@@ -127,19 +138,21 @@ impl Switches {
         server: Server::Concurrent,
         receive: Receive::Poll,
         cores: Cores::All,
+        rewrites: Rewrites::Keep,
     };
 }
 
 impl Switches {
     /// Each by the name of its flag.
     #[must_use]
-    pub const fn named(self) -> [(&'static str, &'static str); 5] {
+    pub const fn named(self) -> [(&'static str, &'static str); 6] {
         [
             ("locks", self.locks.name()),
             ("barrier", self.barrier.name()),
             ("server", self.server.name()),
             ("receive", self.receive.name()),
             ("cores", self.cores.name()),
+            ("rewrites", self.rewrites.name()),
         ]
     }
 }
@@ -158,7 +171,7 @@ impl Strings {
             Self::P => (Flat,    Concurrent, Poll,   All),
             Self::B => (Summing, Concurrent, Poll,   All),
         };
-        Switches { locks: Locks::Migratory, barrier, server, receive, cores }
+        Switches { locks: Locks::Migratory, barrier, server, receive, cores, rewrites: Rewrites::Keep }
     }
 
     /// Is every processor a node of its own? Else those of a node are threads of one process.

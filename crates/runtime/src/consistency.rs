@@ -5,17 +5,20 @@ use std::sync::atomic::Ordering;
 
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::sync::release_began;
-use finespun_protocol::page::{Demand, NODE, Outcome};
+use finespun_protocol::page::{Demand, NODE, Outcome, Time};
 use finespun_types::{Access, Bucket, UnitId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::join::Outbox;
 use crate::nest::Rights;
-use crate::sys::segment::View;
+use crate::sys::segment::{Release, View};
 use crate::{meter, misuse, nest, service, tmk, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
+
+/// Marks a unit on a list being released: its view may keep the right to write.
+const KEPT: u32 = 1 << 31;
 
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
 pub fn release(cluster: &Cluster) {
@@ -53,14 +56,14 @@ fn release_untimed(cluster: &Cluster) {
         node.node().interval.fetch_add(1, Ordering::Relaxed);
     }
     let mut taken = node.take_dirty(list);
-    let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, taken.as_mut_slice()) };
-    let event = Demand::Flush { view: id, since };
+    let release = Release::next_of(id, node.view(id));
+    let rights = prepare(cluster, taken.as_mut_slice(), release, several_threads);
     let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
     let mut left = taken.len();
     while left > 0 {
         let last = wait::last_event(cluster);
         let before = left;
-        left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], event, rights, &mut outbox);
+        left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], (since, rights), &mut outbox);
         if left == before {
             wait::for_event(cluster, last);
         }
@@ -79,13 +82,15 @@ fn flush_some(
     cluster: &Cluster,
     view: &View,
     units: &mut [u32],
-    event: Demand,
-    rights: Rights,
+    (since, rights): (Time, Rights),
     outbox: &mut Option<Outbox<'_>>,
 ) -> usize {
-    let mut kept = 0;
+    let view_id = cluster.my_view();
+    let mut waiting = 0;
     for index in 0..units.len() {
-        let unit = units[index];
+        let (unit, keep) = (units[index] & !KEPT, units[index] & KEPT != 0);
+        let event = Demand::Flush { view: view_id, since, keep };
+        let rights = if keep { Rights::Shrink } else { rights };
         service::await_room(cluster);
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
@@ -98,26 +103,30 @@ fn flush_some(
             view.outstanding.fetch_sub(1, Ordering::SeqCst);
         }
         if outcome == Outcome::Wait {
-            units[kept] = unit;
-            kept += 1;
+            units[waiting] = units[index];
+            waiting += 1;
         }
     }
     if let Some(outbox) = outbox {
         outbox.send(cluster);
     }
-    kept
+    waiting
 }
 
-/// Takes the view's right to write from whole runs of units at once, ahead of the table, which would do it one by one.
-/// The view's only thread is the one that releases, so nothing is stored meanwhile.
-fn downgrade(cluster: &Cluster, units: &mut [u32]) -> Rights {
+/// Marks the units that the view goes on writing. Unless other threads of it may be storing, takes its right to write the others:
+/// of whole runs at once, ahead of the table, which would do it one by one.
+fn prepare(cluster: &Cluster, units: &mut [u32], release: Release, several_threads: bool) -> Rights {
     let (_, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
     units.sort_unstable();
-    let writable = |unit: u32| nest::access(cluster, UnitId(unit)) == Access::Write;
     let mut run = 0..0;
-    for &unit in &*units {
+    for marked in units {
+        let unit = *marked;
+        let (access, again) = nest::before_flush(cluster, UnitId(unit), release);
+        if again {
+            *marked |= KEPT;
+        }
         // A unit that lost its mapping since it was written must not become readable.
-        if !writable(unit) {
+        if again || several_threads || access != Access::Write {
             continue;
         }
         if unit != run.end && !run.is_empty() {
@@ -129,7 +138,7 @@ fn downgrade(cluster: &Cluster, units: &mut [u32]) -> Rights {
     if !run.is_empty() {
         protect(cluster, mapping, run.clone());
     }
-    Rights::Shrunk
+    if several_threads { Rights::Shrink } else { Rights::Shrunk }
 }
 
 fn protect(cluster: &Cluster, mapping: &finespun_sys::view::View, run: Range<u32>) {

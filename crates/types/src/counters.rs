@@ -70,6 +70,10 @@ names! {
         FetchesSkipped = "fetches_skipped",
         /// Flushes that the timestamps showed to be unneeded.
         FlushesSkipped = "flushes_skipped",
+        /// Flushes that left the view its right to write, because it uses it again and again.
+        RightsKept = "rights_kept",
+        /// Of these, flushes that found nothing changed.
+        KeptInVain = "kept_in_vain",
         /// Mappings dropped at an acquire.
         Invalidations = "invalidations",
         /// Locks acquired.

@@ -104,6 +104,8 @@ pub struct View {
     pub releasing: WordLock,
     /// One acquire at a time.
     pub acquiring: WordLock,
+    /// Releases that had something to flush.
+    pub releases: AtomicU32,
     /// Changes whenever the view's communication thread should look at its list.
     pub revocations: AtomicU32,
     /// Whether that thread sleeps on `revocations`.
@@ -145,7 +147,36 @@ pub struct UnitSlot {
     lock: WordLock,
     /// The twin's index plus one.
     twin: u32,
+    /// The last release that flushed a change of the unit, as [`Release::mark`]; 0: none, or the mapping went since.
+    changed_in: u32,
+    /// The one before.
+    changed_before: u32,
     unit: Room<UNIT_ROOM>,
+}
+
+/// One release of one view.
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
+    view: ViewId,
+    number: u32,
+}
+
+impl Release {
+    /// The view's next release. Only under its `releasing` lock.
+    pub fn next_of(view: ViewId, counted: &View) -> Self {
+        Self { view, number: counted.releases.fetch_add(1, Ordering::Relaxed).wrapping_add(1) }
+    }
+
+    /// The view and the low bits of the number, which may repeat after millions of releases; never 0.
+    fn mark(self) -> u32 {
+        (u32::from(self.view.0) + 1) << 24 | self.number & 0xff_ffff
+    }
+
+    /// How many releases of the same view ago was this one?
+    fn since(self, mark: u32) -> Option<u32> {
+        let same_view = mark >> 24 == self.mark() >> 24;
+        same_view.then(|| self.mark().wrapping_sub(mark) & 0xff_ffff)
+    }
 }
 
 /// What a unit's lock guards.
@@ -422,6 +453,27 @@ impl<'a> Locked<'a> {
     /// The states are those of the job's own protocol: what the casts above rest on.
     fn check<P: Live>(&self) {
         assert!(P::FAMILY == self.node.shape.family, "the job runs another protocol");
+    }
+
+    /// The unit is flushed in this release. How many releases of the view ago was it last, with a change, and not unmapped since?
+    pub fn flushed_in(&mut self, release: Release) -> Option<u32> {
+        // SAFETY: the lock is held, and self is borrowed mutably.
+        let slot = unsafe { &mut *self.slot() };
+        slot.changed_before = std::mem::replace(&mut slot.changed_in, release.mark());
+        release.since(slot.changed_before)
+    }
+
+    /// That flush found no change.
+    pub fn flushed_nothing(&mut self) {
+        // SAFETY: as in `flushed_in`.
+        let slot = unsafe { &mut *self.slot() };
+        slot.changed_in = slot.changed_before;
+    }
+
+    /// A mapping goes: no reason to believe that the unit will soon be written again.
+    pub fn forget_flushes(&mut self) {
+        // SAFETY: as in `flushed_in`.
+        unsafe { (*self.slot()).changed_in = 0 };
     }
 
     /// The frame.
