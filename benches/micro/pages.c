@@ -86,6 +86,29 @@ void case_write_upgrade(bench *bench)
     miss(bench, "write-upgrade", WRITE, true);
 }
 
+/* Rounds until a release knows that the pages are written again and again. */
+#define SETTLE 3
+
+/* Stores to pages that process 0 wrote in the interval before, too, and that the other node reads in each. */
+static void rewrite(bench *bench, const char *name)
+{
+    samples *samples = samples_new(bench->extent.pages * bench->extent.rounds);
+    for (size_t round = 0; round < bench->extent.rounds + SETTLE; round++) {
+        if (is_first(bench) && round < SETTLE)
+            write_pages(bench->far, bench->extent.pages, round);
+        if (is_first(bench) && round >= SETTLE) {
+            fsp_phase_begin(name);
+            touch(bench, samples, bench->far, WRITE, round);
+            fsp_phase_end();
+        }
+        fsp_barrier_all();
+        if (is_other(bench))
+            read_pages(bench->far, bench->extent.pages, 1);
+        fsp_barrier_all();
+    }
+    samples_report(samples, name, 1);
+}
+
 void run_misses(bench *bench)
 {
     /* The other node has its own pages in exclusive mode: the first fetch breaks it. */
@@ -97,6 +120,7 @@ void run_misses(bench *bench)
     case_read_miss(bench);
     miss(bench, "write-miss", WRITE, false);
     case_write_upgrade(bench);
+    rewrite(bench, "rewrite");
 }
 
 typedef enum pattern { ONE_WORD, ALTERNATE, WHOLE } pattern;

@@ -12,6 +12,7 @@ const CASES: &[&str] = &[
     "read-miss-first",
     "read-home-first",
     "write-upgrade",
+    "rewrite",
     "release-whole-16",
     "acquire-16",
     "acquire-scattered-1",

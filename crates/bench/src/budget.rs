@@ -105,6 +105,8 @@ impl Judge<'_> {
         let (miss, upgrade) = (format!("fault-{}", self.mechanism()), format!("upgrade-{}", self.mechanism()));
         self.at_most("read miss, page at home", &format!("x {miss}"), 1.35, self.ratio("read-miss", &miss));
         self.at_most("write upgrade with twin", &format!("x {upgrade}"), 1.3, self.ratio("write-upgrade", &upgrade));
+        let faults = self.case("rewrite").map(|row| count(row, "write_faults"));
+        self.at_most("store to a page written in the interval before", "write faults", 0.0, faults);
     }
 
     /// For each number of dirty pages, the pattern that costs most.

@@ -18,6 +18,7 @@ const REFERENCES: &[Reference] = &[
     Reference { case: "write-home-first", floor: Some("fault"), peer: None },
     Reference { case: "read-home-first", floor: Some("fault"), peer: None },
     Reference { case: "write-upgrade", floor: Some("upgrade"), peer: None },
+    Reference { case: "rewrite", floor: Some("upgrade"), peer: None },
     Reference { case: "release-nothing", floor: None, peer: None },
     Reference { case: "release-", floor: Some("compare-copy"), peer: None },
     Reference { case: "lock-again", floor: Some("pthread-mutex"), peer: Some("shmem-lock-again") },
