@@ -2,8 +2,9 @@
  * [Cashmere05 §3.2].
  *
  * Row k is divided by its pivot by its owner, who publishes it with a flag; everybody waits for the flag and subtracts
- * the row from its own rows below.  There is no barrier in the elimination: one producer, many consumers per row.
- * Back-substitution publishes each unknown the same way, from the last to the first.
+ * the row from its own rows below.  There is no barrier in the elimination: one producer, many consumers per row.  The owner
+ * of the next row takes it first and publishes it at once, so that nobody waits for the rest of its rows.
+ * Back-substitution is as little work as one or two pivots, and each unknown needs the one before: processor 0 does it alone.
  *
  * The diagonal dominates, so rows are not exchanged.  The right side is the last element of each row.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
@@ -29,8 +30,7 @@ typedef struct equations {
 
 typedef struct job {
     equations equations;
-    fsp_flag_t *row_ready;     /* [order]: 1 when the pivot row may be read */
-    fsp_flag_t *unknown_ready; /* [order]: 1 when the unknown may be read */
+    fsp_flag_t *row_ready; /* [order]: 1 when the pivot row may be read */
     double seconds;
 } job;
 
@@ -67,10 +67,10 @@ static void subtract_pivot_row(const equations *equations, size_t row, size_t pi
         target[column] -= factor * source[column];
 }
 
-/* Takes a known unknown out of the right side of a row above. */
-static void substitute(const equations *equations, size_t row, size_t known)
+static void publish(job *job, size_t pivot)
 {
-    row_of(equations, row)[equations->order] -= row_of(equations, row)[known] * equations->unknowns[known];
+    divide_by_pivot(&job->equations, pivot);
+    fsp_flag_set(&job->row_ready[pivot], 1);
 }
 
 static void eliminate(job *job, size_t me, size_t processors)
@@ -78,30 +78,28 @@ static void eliminate(job *job, size_t me, size_t processors)
     const equations *equations = &job->equations;
     size_t next = me; /* my first row that is not yet a pivot row */
     for (size_t pivot = 0; pivot < equations->order; pivot++) {
-        if (pivot == next) {
-            divide_by_pivot(equations, pivot);
-            fsp_flag_set(&job->row_ready[pivot], 1);
-            next += processors;
-        } else {
+        if (pivot != next)
             fsp_flag_wait(&job->row_ready[pivot], 1);
-        }
-        for (size_t row = next; row < equations->order; row += processors)
+        else if (pivot == 0)
+            publish(job, pivot);
+        next += pivot == next ? processors : 0;
+        for (size_t row = next; row < equations->order; row += processors) {
             subtract_pivot_row(equations, row, pivot);
+            if (row == pivot + 1)
+                publish(job, row);
+        }
     }
 }
 
-static void substitute_back(job *job, size_t me, size_t processors)
+/* Row by row from the last: every row is final once its flag is set. */
+static void substitute_back(const equations *equations)
 {
-    const equations *equations = &job->equations;
-    for (size_t known = equations->order; known-- > 0;) {
-        if (known % processors == me) {
-            equations->unknowns[known] = row_of(equations, known)[equations->order];
-            fsp_flag_set(&job->unknown_ready[known], 1);
-        } else {
-            fsp_flag_wait(&job->unknown_ready[known], 1);
-        }
-        for (size_t row = me; row < known; row += processors)
-            substitute(equations, row, known);
+    for (size_t row = equations->order; row-- > 0;) {
+        const double *coefficients = row_of(equations, row);
+        double right = coefficients[equations->order];
+        for (size_t known = equations->order; known-- > row + 1;)
+            right -= coefficients[known] * equations->unknowns[known];
+        equations->unknowns[row] = right;
     }
 }
 
@@ -117,7 +115,8 @@ static void worker(void *argument)
     eliminate(job, me, processors);
     fsp_phase_end();
     fsp_phase_begin("substitute");
-    substitute_back(job, me, processors);
+    if (me == 0)
+        substitute_back(&job->equations);
     fsp_phase_end();
     fsp_barrier_all();
     if (me == 0)
@@ -163,11 +162,7 @@ static equations solve_alone(const choices *choices, double *seconds)
         for (size_t row = pivot + 1; row < equations.order; row++)
             subtract_pivot_row(&equations, row, pivot);
     }
-    for (size_t known = equations.order; known-- > 0;) {
-        equations.unknowns[known] = row_of(&equations, known)[equations.order];
-        for (size_t row = 0; row < known; row++)
-            substitute(&equations, row, known);
-    }
+    substitute_back(&equations);
     *seconds = seconds_now() - start;
     return equations;
 }
@@ -216,7 +211,6 @@ static int run_shared(const choices *choices)
     equations->rows = fsp_aligned_alloc(4096, equations->order * equations->stride * sizeof(double));
     equations->unknowns = fsp_malloc(equations->order * sizeof(double));
     job->row_ready = fsp_calloc(equations->order, sizeof *job->row_ready);
-    job->unknown_ready = fsp_calloc(equations->order, sizeof *job->unknown_ready);
     report_line(name, "size %" PRIu64 " processors %d", choices->size, fsp_processors());
     fsp_parallel(worker, job);
     return finish(choices, equations, job->seconds); /* fsp_finalize ends the shared memory */

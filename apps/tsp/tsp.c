@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CITIES_MAX = 20, SHARED_DEPTH = 5, STACK_MAX = 4096, LOOK_EVERY = 20000 };
+enum { CITIES_MAX = 20, SHARED_DEPTH = 4, STACK_MAX = 4096, LOOK_EVERY = 20000 };
 
 static const char name[] = "tsp";
 
@@ -54,10 +54,11 @@ typedef struct stack {
     tour tours[STACK_MAX];
 } stack;
 
+/* What only is read, what seldom changes and what always does: pages of their own. */
 typedef struct job {
     map map;
-    best best;
-    stack stack;
+    _Alignas(4096) best best;
+    _Alignas(4096) stack stack;
     double seconds;
 } job;
 
@@ -185,10 +186,13 @@ static void search_below(search *search, tour *tour, uint32_t visited)
     }
 }
 
-/* Takes a partial tour; false when there is none and there will be none. */
-static bool take(stack *stack, tour *tour)
+/* Takes a partial tour, the one taken before being dealt with if there was one; false when there is none and there will be
+ * none. */
+static bool take(stack *stack, tour *tour, bool had_one)
 {
     fsp_mutex_lock(&stack->mutex);
+    if (had_one && --stack->busy == 0 && stack->count == 0)
+        fsp_cond_broadcast(&stack->pushed_or_done);
     while (stack->count == 0 && stack->busy > 0)
         fsp_cond_wait(&stack->pushed_or_done, &stack->mutex);
     bool found = stack->count > 0;
@@ -198,15 +202,6 @@ static bool take(stack *stack, tour *tour)
     }
     fsp_mutex_unlock(&stack->mutex);
     return found;
-}
-
-/* The tour that was taken is dealt with. */
-static void give_up(stack *stack)
-{
-    fsp_mutex_lock(&stack->mutex);
-    if (--stack->busy == 0 && stack->count == 0)
-        fsp_cond_broadcast(&stack->pushed_or_done);
-    fsp_mutex_unlock(&stack->mutex);
 }
 
 /* Pushes every extension, the nearest last so that it is taken first.  The stack has room: it is searched depth first,
@@ -236,13 +231,12 @@ static void worker(void *argument)
     search.best.length = UINT32_MAX;
     fsp_barrier_all();
     double start = seconds_now();
-    while (take(&job->stack, &tour)) {
+    for (bool had_one = false; take(&job->stack, &tour, had_one); had_one = true) {
         share_best(&search);
         bool shared_out = tour.count < SHARED_DEPTH && tour.count + 1 < job->map.cities &&
                           push_extensions(&job->stack, &job->map, &tour);
         if (!shared_out)
             search_below(&search, &tour, visited_set(&tour));
-        give_up(&job->stack);
     }
     fsp_barrier_all();
     if (fsp_processor() == 0)
@@ -337,7 +331,8 @@ static int run_sequential(const choices *choices)
 
 static int run_shared(const choices *choices)
 {
-    job *job = fsp_calloc(1, sizeof *job);
+    job *job = fsp_aligned_alloc(_Alignof(struct job), sizeof *job);
+    memset(job, 0, sizeof *job);
     make_map(&job->map, choices);
     job->best.tour.length = UINT32_MAX;
     job->stack.tours[0].count = 1; /* city 0 is where it starts */

@@ -18,8 +18,11 @@ static pthread_barrier_t all;
 typedef struct object {
     pthread_mutex_t mutex;
     pthread_cond_t condition;
-    uint32_t value;
+    _Atomic(uint32_t) value;
 } object;
+
+/* Looks at a flag before a thread sleeps on it: about as long as going to sleep takes. */
+#define LOOKS 2000
 
 static object *object_of(uint64_t *link)
 {
@@ -215,7 +218,8 @@ fsp_status fsp_flag_set(fsp_flag_t *flag, uint32_t value)
 {
     object *object = object_of(&flag->reserved);
     pthread_mutex_lock(&object->mutex);
-    object->value = value > object->value ? value : object->value;
+    if (value > object->value)
+        object->value = value;
     pthread_cond_broadcast(&object->condition);
     pthread_mutex_unlock(&object->mutex);
     return FSP_OK;
@@ -224,6 +228,9 @@ fsp_status fsp_flag_set(fsp_flag_t *flag, uint32_t value)
 fsp_status fsp_flag_wait(fsp_flag_t *flag, uint32_t value)
 {
     object *object = object_of(&flag->reserved);
+    for (int look = 0; look < LOOKS; look++)
+        if (atomic_load_explicit(&object->value, memory_order_acquire) >= value)
+            return FSP_OK;
     pthread_mutex_lock(&object->mutex);
     while (object->value < value)
         pthread_cond_wait(&object->condition, &object->mutex);
