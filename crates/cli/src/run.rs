@@ -11,8 +11,8 @@ use finespun_job::switches::{Locks, Strings, Switches};
 use finespun_job::{Faults, Job, Transport, checks, protocols};
 use finespun_launch::{Outcome, Plan, program};
 use finespun_protocol::Family;
-use finespun_report::{Counts, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
-use finespun_runtime::segment::Told;
+use finespun_report::{Counts, Memory, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
+use finespun_runtime::segment::{MemoryTold, Told};
 use finespun_sys::machine;
 use finespun_types::NODES_MAX;
 
@@ -52,7 +52,11 @@ pub fn run(options: Run) -> Result<i32, Report> {
     };
     let plan = Plan { job: job.clone(), file, command: command.clone(), prefix: options.prefix };
     let outcome = finespun_launch::run(plan)?;
-    let of_node = |told: &Told| OfNode { processors: told.processors.clone(), others: told.others };
+    let of_node = |told: &Told| OfNode {
+        processors: told.processors.clone(),
+        others: told.others,
+        memory: memory_of(&told.memory),
+    };
     let nodes = outcome.nodes.iter().map(of_node).collect::<Vec<_>>();
     let stats = RunStats::new(describe(&job, &command, &outcome), &nodes, phases(&job, &outcome));
     if let Some((path, file)) = stats_file {
@@ -63,6 +67,15 @@ pub fn run(options: Run) -> Result<i32, Report> {
         let _ = io::stderr().write_all(text.as_bytes()); // nobody reads: no reason to fail the run
     }
     Ok(outcome.exit_code)
+}
+
+fn memory_of(told: &MemoryTold) -> Memory {
+    Memory {
+        frame_bytes: told.frame_bytes,
+        table_bytes: told.table_bytes,
+        twin_bytes: told.twin_bytes,
+        table_bytes_per_page: told.table_bytes_per_page,
+    }
 }
 
 /// The protocols for people.

@@ -10,5 +10,5 @@ mod stats;
 mod summary;
 
 pub use compare::compare;
-pub use stats::{Counts, NodeCounts, OfNode, PhaseTime, ProcessorTimes, Run, RunStats, Times};
+pub use stats::{Counts, Memory, NodeCounts, OfNode, PhaseTime, ProcessorTimes, Run, RunStats, Times};
 pub use summary::{Style, summary};

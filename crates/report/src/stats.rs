@@ -142,6 +142,23 @@ pub struct NodeCounts {
     /// Nanoseconds that the node's service process served other nodes, beside its processors and at the same time.
     #[serde(default)]
     pub service_process_ns: u64,
+    /// The memory that it took.
+    #[serde(flatten, default)]
+    pub memory: Memory,
+}
+
+/// The memory that a node took, in whole pages of the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Pages of the shared space that it touched.
+    pub frame_bytes: u64,
+    /// Its tables, without twins.
+    pub table_bytes: u64,
+    /// Twins, as many as were needed at once.
+    pub twin_bytes: u64,
+    /// The most that tables grow by for a page of the shared space.
+    pub table_bytes_per_page: u64,
 }
 
 /// What one node counted.
@@ -151,6 +168,8 @@ pub struct OfNode {
     pub processors: Vec<Counters>,
     /// The node's service process and the threads that the program made itself.
     pub others: Counters,
+    /// The memory that it took.
+    pub memory: Memory,
 }
 
 /// A phase that the program marked (`fsp_phase_begin`), of one processor.
@@ -204,7 +223,7 @@ impl RunStats {
             }
             totals.add(&counts);
             let service_process_ns = of_node.others.nanos(Bucket::Service);
-            per_node.push(NodeCounts { node, counts, service_process_ns });
+            per_node.push(NodeCounts { node, counts, service_process_ns, memory: of_node.memory });
         }
         Self { run, totals, breakdown, per_node, phases }
     }
@@ -233,7 +252,7 @@ pub mod tests {
     use finespun_types::{Bucket, Counter, Counters};
     use serde_json::{Value, json};
 
-    use super::{OfNode, Run, RunStats};
+    use super::{Memory, OfNode, Run, RunStats};
 
     /// A run of `nodes` nodes of one processor, with the given times (ms, by bucket) and counts on each.
     pub fn run_of(nodes: u32, times: impl Fn(u32) -> [u64; Bucket::COUNT], counts: &[(Counter, u64)]) -> RunStats {
@@ -259,7 +278,7 @@ pub mod tests {
             for &(counter, count) in counts {
                 counters.counts[counter as usize] = count;
             }
-            OfNode { processors: vec![counters], others: Counters::ZERO }
+            OfNode { processors: vec![counters], others: Counters::ZERO, memory: Memory::default() }
         });
         RunStats::new(run, &counters.collect::<Vec<_>>(), Vec::new())
     }
@@ -341,7 +360,7 @@ pub mod tests {
     #[test]
     fn processors_are_numbered_over_the_nodes() {
         let stats = run_of(1, |_| [0; 7], &[]);
-        let two = OfNode { processors: vec![Counters::ZERO; 2], others: Counters::ZERO };
+        let two = OfNode { processors: vec![Counters::ZERO; 2], others: Counters::ZERO, memory: Memory::default() };
         let stats = RunStats::new(stats.run, &[two.clone(), two], Vec::new());
         let numbers = stats.breakdown.iter().map(|times| (times.node, times.processor)).collect::<Vec<_>>();
         assert_eq!(numbers, [(0, 0), (0, 1), (1, 2), (1, 3)]);

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use finespun_job::Job;
 use finespun_sys::clock;
+use finespun_sys::memory::touched;
 use finespun_types::{Counters, UNIT_BYTES};
 
 use crate::sys::segment::Segment;
@@ -57,6 +58,33 @@ pub struct Told {
     pub ended_ns: u64,
     /// The phases of its processors.
     pub phases: Vec<PhaseTold>,
+    /// The memory it took.
+    pub memory: MemoryTold,
+}
+
+/// Memory that a node took, in whole pages of the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryTold {
+    /// Frames: pages of the shared space that this node touched.
+    pub frame_bytes: u64,
+    /// The node segment without twins.
+    pub table_bytes: u64,
+    /// Twins: as many as were needed at once.
+    pub twin_bytes: u64,
+    /// The most that tables grow by for a page of the shared space.
+    pub table_bytes_per_page: u64,
+}
+
+/// To be asked before anybody looks at the tables: looking makes pages, too.
+fn memory(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, shape: &Shape) -> io::Result<MemoryTold> {
+    let twins = shape.twin.offset as u64..(shape.twin.offset + shape.twin.len * UNIT_BYTES) as u64;
+    let twin_bytes = touched(segment, twins)?;
+    Ok(MemoryTold {
+        frame_bytes: touched(frames, 0..(shape.pages * UNIT_BYTES) as u64)?,
+        table_bytes: touched(segment, 0..shape.bytes as u64)? - twin_bytes,
+        twin_bytes,
+        table_bytes_per_page: shape.table_bytes_per_page() as u64,
+    })
 }
 
 /// Reads a node's counters.
@@ -64,7 +92,9 @@ pub struct Told {
 /// # Errors
 /// The kernel's, when the memory cannot be mapped.
 pub fn read(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, job: &Job) -> io::Result<Told> {
-    let segment = Segment::map(segment, frames, Shape::of(job))?;
+    let shape = Shape::of(job);
+    let memory = memory(segment, frames, &shape)?;
+    let segment = Segment::map(segment, frames, shape)?;
     let node = segment.node();
     let ticks_per_ms = node.ticks_per_ms.load(Ordering::Relaxed);
     let all: Vec<Counters> =
@@ -84,6 +114,7 @@ pub fn read(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, job: &Job) -> io::R
         }
     }
     Ok(Told {
+        memory,
         phases,
         processors,
         others,

@@ -3,6 +3,7 @@
 use crate::{PAGE_BYTES, check};
 use std::ffi::CStr;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -29,6 +30,29 @@ fn memfd(name: &CStr, flags: libc::c_uint) -> io::Result<OwnedFd> {
     let fd = check(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
     // SAFETY: memfd_create returned it just now: open, and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Bytes of a range of such memory that were touched and so take memory. Moves the descriptor's position.
+pub fn touched(fd: BorrowedFd<'_>, range: Range<u64>) -> io::Result<u64> {
+    let seek = |from: u64, whence| {
+        // SAFETY: the descriptor is open while it is borrowed; the call takes no pointer.
+        let found = unsafe { libc::lseek(fd.as_raw_fd(), from as libc::off_t, whence) };
+        u64::try_from(found).map_err(|_| io::Error::last_os_error())
+    };
+    let (mut at, mut bytes) = (range.start, 0);
+    while at < range.end {
+        let data = match seek(at, libc::SEEK_DATA) {
+            Ok(data) => data.min(range.end),
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => break, // none from here to the end
+            Err(error) => return Err(error),
+        };
+        if data == range.end {
+            break;
+        }
+        at = seek(data, libc::SEEK_HOLE)?.min(range.end);
+        bytes += at - data;
+    }
+    Ok(bytes)
 }
 
 /// Says whether programs started by exec keep the descriptor.
@@ -144,6 +168,20 @@ impl Drop for Mapping {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn only_what_was_touched_takes_memory() {
+        let fd = create(c"test", 64 * PAGE_BYTES).unwrap();
+        let page = PAGE_BYTES as u64;
+        assert_eq!(touched(fd.as_fd(), 0..64 * page).unwrap(), 0);
+        let mapping = Mapping::shared(fd.as_fd(), 64 * PAGE_BYTES).unwrap();
+        for number in [3, 4, 40] {
+            // SAFETY: the page lies in the mapping, which nobody else knows.
+            unsafe { mapping.as_ptr().add(number * PAGE_BYTES).write(1) };
+        }
+        assert_eq!(touched(fd.as_fd(), 0..64 * page).unwrap(), 3 * page);
+        assert_eq!(touched(fd.as_fd(), 4 * page..40 * page).unwrap(), page);
+    }
 
     #[test]
     fn two_mappings_of_a_memfd_show_each_others_writes() {

@@ -251,6 +251,17 @@ impl Shape {
         shape
     }
 
+    /// Bytes of the tables of one node for a page that it is home and manager of, if nodes list it as often as they can: both halves
+    /// of each view's lists. (Node 0 has the heap's entry beside.)
+    #[must_use]
+    pub const fn table_bytes_per_page(&self) -> usize {
+        let lists = 2 * 2 * self.views * size_of::<u32>();
+        let buffer = if self.buffer.len > 0 { size_of::<u32>() } else { 0 };
+        let lazy = if self.tmk.copies.len > 0 { size_of::<tmk::Copy>() + self.nodes * size_of::<Seen>() } else { 0 };
+        let unit = size_of::<UnitSlot>() + DIRECTORY_ROOM + MANAGER_ROOM;
+        unit + lists + size_of::<u32>() + buffer + lazy + size_of::<finespun_heap::Page>()
+    }
+
     /// Processors of one node.
     #[must_use]
     pub const fn processors_per_node(&self) -> usize {
