@@ -7,14 +7,14 @@ NATIVE_APPS = sor lu clu matmul gauss tsp
 .PHONY: bench-programs bench-peers
 bench-programs: $(LIBEXEC)/micro $(LIBEXEC)/floors $(NATIVE_APPS:%=$(LIBEXEC)/native/%) $(NATIVE_APPS:%=$(LIBEXEC)/apps/%)
 
-MICRO = benches/measure.h $(wildcard benches/micro/*.h) $(filter-out benches/micro/floors.c,$(wildcard benches/micro/*.c))
+MICRO = benches/measure.h $(wildcard benches/micro/*.h benches/micro/*.c)
 $(LIBEXEC)/micro: $(MICRO) $(APP_COMMON) $(APP_HEADERS) | $(APP_LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) $(APP_CFLAGS) -Iinclude -o $@ $(filter %.c,$^) -Lbuild/lib -lfinespun -Wl,-rpath,'$$ORIGIN/../../lib'
 
-$(LIBEXEC)/floors: benches/micro/floors.c benches/measure.h
+$(LIBEXEC)/floors: benches/measure.h $(wildcard benches/floors/*.h benches/floors/*.c)
 	@mkdir -p $(@D)
-	$(CC) $(APP_CFLAGS) -o $@ $< -lpthread
+	$(CC) $(APP_CFLAGS) -o $@ $(filter %.c,$^) -lpthread
 
 # The same sources, once with the library and once with the few of its functions that they use, on native threads.
 define both_ways

@@ -1,0 +1,219 @@
+/* A fault: signal, one change of rights, one page copied.
+ *
+ * A page of a file in memory that is mapped twice, as the shared memory's are.  A read miss copies a page into it and opens it
+ * for reading; a write upgrade copies it, its twin, elsewhere and opens it for writing.
+ * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "floors.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef UFFDIO_CONTINUE_MODE_WP /* Linux 6.4; headers may be older than the kernel */
+#define UFFDIO_CONTINUE_MODE_WP ((uint64_t)1 << 1)
+#endif
+
+typedef enum way { BY_USERFAULTFD, BY_MPROTECT } way;
+typedef enum purpose { MISS, UPGRADE } purpose;
+
+static struct {
+    char *pages, *shadow, *elsewhere;
+    way way;
+    purpose purpose;
+    int descriptor;
+    volatile bool looks_at_clock; /* between the handler and what it interrupts */
+    volatile uint64_t entered, copied, opened;
+} fault;
+
+static uint64_t moment(void)
+{
+    return fault.looks_at_clock ? now() : 0;
+}
+
+static int open_entry(uintptr_t page)
+{
+    struct uffdio_continue entry = {.range = {.start = page, .len = PAGE},
+                                    .mode = UFFDIO_CONTINUE_MODE_DONTWAKE | UFFDIO_CONTINUE_MODE_WP};
+    return ioctl(fault.descriptor, UFFDIO_CONTINUE, &entry);
+}
+
+static int protect(uintptr_t page, bool on)
+{
+    struct uffdio_writeprotect rights = {
+        .range = {.start = page, .len = PAGE},
+        .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE};
+    return ioctl(fault.descriptor, UFFDIO_WRITEPROTECT, &rights);
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)context;
+    size_t offset = ((size_t)((char *)info->si_addr - fault.pages)) & ~(size_t)(PAGE - 1);
+    uintptr_t page = (uintptr_t)fault.pages + offset;
+    int failed;
+    fault.entered = moment();
+    if (fault.purpose == MISS) {
+        memcpy(fault.shadow + offset, fault.elsewhere + offset, PAGE);
+        fault.copied = moment();
+        failed = fault.way == BY_MPROTECT ? mprotect((void *)page, PAGE, PROT_READ) : open_entry(page);
+    } else {
+        memcpy(fault.elsewhere + offset, fault.shadow + offset, PAGE);
+        failed = fault.way == BY_MPROTECT ? mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) : protect(page, false);
+    }
+    fault.opened = moment();
+    if (failed)
+        _exit(3);
+}
+
+static int open_userfault(void *memory, size_t bytes)
+{
+    int descriptor = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    struct uffdio_api api = {.api = UFFD_API,
+                             .features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM |
+                                         UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
+    struct uffdio_register registration = {.range = {.start = (uintptr_t)memory, .len = bytes},
+                                           .mode = UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP};
+    if (descriptor >= 0 &&
+        (ioctl(descriptor, UFFDIO_API, &api) != 0 || ioctl(descriptor, UFFDIO_REGISTER, &registration) != 0)) {
+        close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+/* Every second page, so that neighbours' mappings do not merge. */
+#define APART (2 * (size_t)PAGE)
+
+/* Takes the rights away that the next fault shall give. */
+static bool close_page(uintptr_t page)
+{
+    if (fault.way == BY_MPROTECT)
+        return mprotect((void *)page, PAGE, fault.purpose == MISS ? PROT_NONE : PROT_READ) == 0;
+    if (fault.purpose == MISS)
+        return madvise((void *)page, PAGE, MADV_DONTNEED) == 0;
+    return protect(page, true) == 0;
+}
+
+/* All pages in the file and in the page tables: only what is measured is left to do. */
+static bool open_pages(size_t bytes)
+{
+    fault.descriptor = fault.way == BY_USERFAULTFD ? open_userfault(fault.pages, bytes) : -1;
+    if (fault.way == BY_USERFAULTFD && fault.descriptor < 0)
+        return false;
+    for (size_t offset = 0; offset < bytes; offset += APART) {
+        memset(fault.shadow + offset, 0, PAGE);
+        memset(fault.elsewhere + offset, 1, PAGE);
+        uintptr_t page = (uintptr_t)fault.pages + offset;
+        int failed = fault.way == BY_MPROTECT ? mprotect((void *)page, PAGE, PROT_READ) : open_entry(page);
+        if (failed)
+            return false;
+        (void)*(volatile char *)page;
+    }
+    return true;
+}
+
+static void take_faults(uint64_t *samples, size_t pages)
+{
+    for (size_t page = 0; page < pages; page++) {
+        volatile char *byte = fault.pages + page * APART;
+        uint64_t began = now();
+        if (fault.purpose == MISS)
+            (void)*byte;
+        else
+            *byte = 1;
+        samples[page] = now() - began;
+    }
+}
+
+/* False if this machine does not offer it. */
+static bool begin_faults(way way, purpose purpose, size_t bytes)
+{
+    int file = memfd_create("floors", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
+        return false;
+    fault.way = way;
+    fault.purpose = purpose;
+    fault.elsewhere = map(bytes, PROT_READ | PROT_WRITE);
+    fault.shadow = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    fault.pages = mmap(NULL, bytes, way == BY_USERFAULTFD ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
+    close(file);
+    if (fault.shadow == MAP_FAILED || fault.pages == MAP_FAILED || !open_pages(bytes))
+        return false;
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigfillset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+    return true;
+}
+
+static void end_faults(size_t bytes)
+{
+    munmap(fault.elsewhere, bytes), munmap(fault.shadow, bytes), munmap(fault.pages, bytes);
+    if (fault.descriptor >= 0)
+        close(fault.descriptor);
+}
+
+static void close_pages(size_t pages)
+{
+    for (size_t page = 0; page < pages; page++)
+        if (!close_page((uintptr_t)fault.pages + page * APART))
+            exit(1);
+}
+
+static void fault_cost(const char *name, way way, purpose purpose)
+{
+    size_t pages = rounds < 256 ? rounds : 256, repeats = rounds < 256 ? 1 : 6;
+    if (!begin_faults(way, purpose, pages * APART))
+        return;
+    uint64_t *samples = calloc(repeats * pages, sizeof *samples);
+    for (size_t repeat = 0; repeat < repeats; repeat++) {
+        close_pages(pages);
+        take_faults(samples + repeat * pages, pages);
+    }
+    report(name, samples, repeats * pages, 1);
+    free(samples);
+    end_faults(pages * APART);
+}
+
+/* Where the time of a read miss goes; each part with a look at the clock. */
+static void fault_parts(void)
+{
+    static const char *const NAMES[] = {"fault-uffd-enter", "fault-uffd-copy", "fault-uffd-continue", "fault-uffd-return"};
+    size_t pages = rounds < 256 ? rounds : 256;
+    if (!begin_faults(BY_USERFAULTFD, MISS, pages * APART))
+        return;
+    uint64_t *parts[4];
+    for (size_t part = 0; part < 4; part++)
+        parts[part] = calloc(pages, sizeof *parts[part]);
+    close_pages(pages);
+    fault.looks_at_clock = true;
+    for (size_t page = 0; page < pages; page++) {
+        uint64_t began = now();
+        (void)*(volatile char *)(fault.pages + page * APART);
+        uint64_t ended = now();
+        parts[0][page] = fault.entered - began;
+        parts[1][page] = fault.copied - fault.entered;
+        parts[2][page] = fault.opened - fault.copied;
+        parts[3][page] = ended - fault.opened;
+    }
+    fault.looks_at_clock = false;
+    for (size_t part = 0; part < 4; part++) {
+        report(NAMES[part], parts[part], pages, 1);
+        free(parts[part]);
+    }
+    end_faults(pages * APART);
+}
+
+void floors_of_faults(void)
+{
+    fault_cost("fault-uffd", BY_USERFAULTFD, MISS);
+    fault_cost("fault-mprotect", BY_MPROTECT, MISS);
+    fault_cost("upgrade-uffd", BY_USERFAULTFD, UPGRADE);
+    fault_cost("upgrade-mprotect", BY_MPROTECT, UPGRADE);
+    fault_parts();
+}
