@@ -77,12 +77,13 @@ void run_barriers(bench *bench);
 void run_crowd(bench *bench);
 void run_stream(bench *bench);
 void run_scale(bench *bench);
+void run_memory(bench *bench);
 
 /* What a group of its own is made of, and the drawing of the scale of costs too. */
 void case_read_miss(bench *bench);
 void case_write_upgrade(bench *bench);
 void case_release(bench *bench, const char *name, size_t pages);
-void case_acquire(bench *bench, const char *name, size_t pages, size_t apart);
+void case_acquire(bench *bench, const char *name, size_t pages, size_t apart, size_t each);
 void case_lock_after_other(bench *bench);
 void case_barrier(bench *bench, const char *name, size_t pages);
 

@@ -18,6 +18,8 @@
 #include "../../apps/common/options.h"
 
 static const extent FULL = {.pages = 256, .rounds = 12, .pairs = 2000, .most_dirty = 1024, .stream = 64u << 20};
+/* For what is repeated at many points of an axis, in a heap of a mebibyte too. */
+static const extent SHORT = {.pages = 32, .rounds = 12, .pairs = 256, .most_dirty = 16};
 static const extent TINY = {.pages = 8, .rounds = 2, .pairs = 20, .most_dirty = 16, .stream = 1u << 20};
 
 typedef struct group {
@@ -28,7 +30,7 @@ typedef struct group {
 static const group GROUPS[] = {
     {"misses", run_misses}, {"releases", run_releases}, {"acquires", run_acquires},
     {"locks", run_locks},   {"barriers", run_barriers}, {"crowd", run_crowd},
-    {"stream", run_stream}, {"scale", run_scale},
+    {"stream", run_stream}, {"scale", run_scale},       {"memory", run_memory},
 };
 
 typedef struct board {
@@ -95,9 +97,9 @@ int main(int argc, char **argv)
     bool tiny = false;
     uint64_t dirty = 0, sharers = 1;
     const option options[] = {
-        {.flag = "--group", .kind = OPTION_TEXT, .value = &name, .help = "misses, releases, acquires, locks, barriers, crowd, stream, scale"},
+        {.flag = "--group", .kind = OPTION_TEXT, .value = &name, .help = "misses, releases, acquires, locks, barriers, crowd, stream, scale, memory"},
         {.flag = "--board", .kind = OPTION_TEXT, .value = &path, .help = "an empty file that all processes can map"},
-        {.flag = "--dirty", .kind = OPTION_NUMBER, .value = &dirty, .most = 1 << 20, .help = "in group scale: pages that a release finds changed"},
+        {.flag = "--dirty", .kind = OPTION_NUMBER, .value = &dirty, .most = 1 << 20, .help = "in groups scale and memory: pages that a release finds changed"},
         {.flag = "--sharers", .kind = OPTION_NUMBER, .value = &sharers, .least = 1, .most = 64, .help = "in group scale: processes beside the home's that have copies of them"},
         {.flag = "--tiny", .kind = OPTION_SWITCH, .value = &tiny, .help = "as little as possible: does it run?"},
     };
@@ -116,7 +118,8 @@ int main(int argc, char **argv)
     fsp_init_spmd(&argc, &argv);
     if (fsp_processes() < 2)
         fsp_abort(2, "the micro benchmark needs two processes: run it with -n 2");
-    bench bench = {.extent = tiny ? TINY : FULL, .me = fsp_process(), .other = fsp_processes() - 1, .sharers = sharers};
+    bool is_short = chosen->run == run_scale || chosen->run == run_memory;
+    bench bench = {.extent = tiny ? TINY : is_short ? SHORT : FULL, .me = fsp_process(), .other = fsp_processes() - 1, .sharers = sharers};
     if (dirty > 0)
         bench.extent.most_dirty = dirty;
     pin(bench.me);

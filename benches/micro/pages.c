@@ -201,8 +201,8 @@ void run_releases(bench *bench)
 }
 
 /* Locking a mutex that the other node gave back after it had written so many pages that process 0 maps, each so far from the
- * one before. */
-void case_acquire(bench *bench, const char *name, size_t pages, size_t apart)
+ * one before; reported for so many operations. */
+void case_acquire(bench *bench, const char *name, size_t pages, size_t apart, size_t each)
 {
     samples *samples = samples_new(bench->extent.rounds);
     for (size_t round = 0; round <= bench->extent.rounds; round++) {
@@ -230,22 +230,22 @@ void case_acquire(bench *bench, const char *name, size_t pages, size_t apart)
         }
         meet();
     }
-    samples_report(samples, name, 1);
+    samples_report(samples, name, each);
 }
 
 void run_acquires(bench *bench)
 {
     size_t most = bench->extent.most_dirty, some = most < 64 ? most : 64;
     char name[48];
-    case_acquire(bench, "acquire-0", 0, 1);
-    case_acquire(bench, "acquire-1", 1, 1);
+    case_acquire(bench, "acquire-0", 0, 1, 1);
+    case_acquire(bench, "acquire-1", 1, 1, 1);
     snprintf(name, sizeof name, "acquire-%zu", some);
-    case_acquire(bench, name, some, 1);
+    case_acquire(bench, name, some, 1, 1);
     snprintf(name, sizeof name, "acquire-scattered-%zu", most / 16);
-    case_acquire(bench, name, most / 16, 16);
+    case_acquire(bench, name, most / 16, 16, 1);
     if (most > some) {
         snprintf(name, sizeof name, "acquire-%zu", most);
-        case_acquire(bench, name, most, 1);
+        case_acquire(bench, name, most, 1, 1);
     }
 }
 
@@ -312,16 +312,24 @@ void run_stream(bench *bench)
     long_read(bench, "random-page", data, random_pages(bench), at_random);
 }
 
-/* The operations whose cost is drawn against nodes, processors, heap, dirty pages and sharers; under short names. */
+/* The operations whose cost is drawn against nodes, processors, heap, dirty pages and sharers; under short names, and releases
+ * and acquires for each page. */
 void run_scale(bench *bench)
 {
     size_t pages = bench->extent.most_dirty;
-    bench->extent.pages = bench->extent.pages > 64 ? 64 : bench->extent.pages;
-    bench->extent.pairs = bench->extent.pairs > 512 ? 512 : bench->extent.pairs;
     case_read_miss(bench);
     case_write_upgrade(bench);
     case_release(bench, "release", pages);
-    case_acquire(bench, "acquire", pages, 1);
+    case_acquire(bench, "acquire", pages, 1, pages);
     case_lock_after_other(bench);
     case_barrier(bench, "barrier", 0);
+}
+
+/* Both nodes hold all pages, and process 0 changes them all before it releases: what the statistics then say of memory. */
+void run_memory(bench *bench)
+{
+    begin_releases(bench);
+    if (is_first(bench))
+        write_pages(bench->far, bench->extent.most_dirty, 2);
+    fsp_barrier_all();
 }

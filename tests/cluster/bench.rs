@@ -96,3 +96,20 @@ fn applications_run_beside_native_threads() {
         }
     }
 }
+
+#[test]
+fn costs_are_measured_against_every_axis_and_drawn() {
+    let svg = built("lib").with_file_name("tests").join("bench-scale.svg");
+    let found = bench(&["--scale", "--svg", svg.to_str().expect("a path of ours")], "bench-scale");
+    let points = found["scale"]["points"].as_array().expect("points");
+    for axis in ["nodes", "processors a node", "heap, MiB", "dirty pages", "sharers"] {
+        for case in ["read-miss", "write-upgrade", "release", "acquire", "lock-after-other", "barrier"] {
+            let is_there = |point: &Value| point["axis"] == axis && point["case"] == case;
+            assert!(points.iter().any(is_there), "{case} against {axis}");
+        }
+    }
+    let node = &found["scale"]["memory"][1]["by_node"][1];
+    assert!(node["frame_bytes"].as_u64().expect("a number") >= 64 * 4096, "{node}");
+    assert!(node["table_bytes_per_page"].as_u64().expect("a number") <= 4096 / 20, "5 % of a page: {node}");
+    assert!(fs::read_to_string(svg).expect("drawn").contains("against sharers"));
+}

@@ -1,14 +1,17 @@
-//! The micro benchmark as a picture: each case a row, each setting a mark on it, on a logarithmic axis of nanoseconds.
+//! The micro benchmark as a picture: each case a row, each setting a mark on it, on a logarithmic axis of nanoseconds. And how costs
+//! grow, as lines.
 
 use std::path::Path;
 
 use plotters::prelude::*;
 
 use crate::results::{Kind, Results, Row};
+use crate::scale::{Point, Scale};
 
 const WIDTH: u32 = 1000;
 const LINE_HEIGHT: u32 = 22;
 const MARGIN: u32 = 90;
+const FIELD_HEIGHT: u32 = 320;
 const COLOURS: [RGBColor; 6] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 39, 40),
@@ -47,7 +50,7 @@ fn render(
         .margin(10)
         .x_label_area_size(30)
         .y_label_area_size(160)
-        .build_cartesian_2d((100.0..2.0 * most).log_scale(), 0.0..lines)?;
+        .build_cartesian_2d((10.0..2.0 * most).log_scale(), 0.0..lines)?;
     let name = |place: &f64| {
         let number = (cases.len() as f64 - place).round() as usize;
         cases.get(number).filter(|_| *place <= cases.len() as f64).cloned().unwrap_or_default()
@@ -71,12 +74,60 @@ fn render(
     Ok(())
 }
 
+/// Draws how costs grow: a field for each axis, a line for each operation, both scales logarithmic.
+///
+/// # Errors
+/// That there is nothing to draw, or that the file cannot be written.
+pub fn draw_scale(scale: &Scale, path: &Path) -> Result<(), String> {
+    let points = scale.points.iter().collect::<Vec<_>>();
+    let (axes, cases) = (unique(&points, |point| point.axis.clone()), unique(&points, |point| point.case.clone()));
+    if axes.is_empty() {
+        return Err("no growth was measured: nothing to draw".into());
+    }
+    let lines = axes.len().div_ceil(2);
+    let area = SVGBackend::new(path, (WIDTH, FIELD_HEIGHT * lines as u32)).into_drawing_area();
+    let fields = area.split_evenly((lines, 2));
+    area.fill(&WHITE)
+        .map_err(Into::into)
+        .and_then(|()| axes.iter().zip(&fields).try_for_each(|(axis, field)| field_of(field, axis, &cases, &points)))
+        .and_then(|()| area.present().map_err(Into::into))
+        .map_err(|error: Box<dyn std::error::Error>| format!("{}: {error}", path.display()))
+}
+
+fn field_of(
+    field: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    axis: &str,
+    cases: &[String],
+    points: &[&Point],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let here = points.iter().filter(|point| point.axis == axis).collect::<Vec<_>>();
+    let most = here.iter().map(|point| point.min_ns).fold(1_000.0, f64::max);
+    let last = here.iter().map(|point| point.at as f64).fold(2.0, f64::max);
+    let mut chart = ChartBuilder::on(field)
+        .caption(format!("ns an operation, against {axis}"), ("sans-serif", 15))
+        .margin(8)
+        .x_label_area_size(28)
+        .y_label_area_size(70)
+        .build_cartesian_2d((0.9..1.1 * last).log_scale(), (2.0..3.0 * most).log_scale())?;
+    chart.configure_mesh().light_line_style(WHITE).draw()?;
+    for (number, case) in cases.iter().enumerate() {
+        let colour = COLOURS[number % COLOURS.len()];
+        let line = here.iter().filter(|point| point.case == *case).map(|point| (point.at as f64, point.min_ns));
+        chart
+            .draw_series(LineSeries::new(line, colour).point_size(3))?
+            .label(case.clone())
+            .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
+    }
+    chart.configure_series_labels().border_style(BLACK).position(SeriesLabelPosition::UpperLeft).draw()?;
+    Ok(())
+}
+
 fn setting(row: &Row) -> String {
     format!("{} over {}, {}", row.protocol, row.transport, row.faults)
 }
 
 /// The different values, in the order of their first appearance.
-fn unique(rows: &[&Row], of: impl Fn(&Row) -> String) -> Vec<String> {
+fn unique<T>(rows: &[&T], of: impl Fn(&T) -> String) -> Vec<String> {
     let mut all = Vec::new();
     for row in rows {
         let value = of(row);

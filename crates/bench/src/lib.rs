@@ -7,6 +7,7 @@
 //!   programs   benches/micro (C, on the public headers), benches/peers, benches/native: what is measured
 //!   measure    runs them as jobs, reads their lines and the counts of their phases
 //!   results    one row for each measurement: JSON
+//!   scale      how costs grow with nodes, processors, heap, dirty pages and sharers; memory
 //!   budget     what each operation may cost, and whether it does
 //!   table      rows as Markdown, with ratios;  drawing: the same as a picture
 //! ```
@@ -18,13 +19,15 @@ mod budget;
 mod drawing;
 mod measure;
 mod results;
+mod scale;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 pub use budget::{Budget, judge};
-pub use drawing::draw;
+pub use drawing::{draw, draw_scale};
 pub use results::{Kind, Machine, Results, Row};
+pub use scale::{Point, Scale, Taken};
 pub use table::tables;
 
 /// What to measure.
@@ -38,6 +41,8 @@ pub struct Plan {
     pub settings: Vec<Setting>,
     /// Applications too: with the first setting of each transport.
     pub applications: bool,
+    /// How costs grow, with the first setting; and then nothing else.
+    pub scale: bool,
     /// As little as possible: does everything run?
     pub tiny: bool,
     /// Runs of each application, of which the median counts.
@@ -61,6 +66,11 @@ pub struct Setting {
 /// A sentence: which program failed, and what it said.
 pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Results, String> {
     let mut results = Results::new(Machine::here(&plan.programs));
+    if plan.scale {
+        let first = plan.settings.first().ok_or("no setting to measure with")?;
+        results.scale = scale::measure(plan, first, tell)?;
+        return Ok(results);
+    }
     tell("the machine's own floors");
     results.rows.extend(measure::floors(plan)?);
     measure::peers(plan, &mut results, tell)?;

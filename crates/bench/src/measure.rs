@@ -136,7 +136,7 @@ pub fn output_of(command: &mut Command) -> Result<String, String> {
 }
 
 /// The rows of a program's lines, with the counts of the phases that have the cases' names.
-fn rows(kind: Kind, setting: Option<&Setting>, output: &str, stats: Option<&RunStats>) -> Vec<Row> {
+pub fn rows(kind: Kind, setting: Option<&Setting>, output: &str, stats: Option<&RunStats>) -> Vec<Row> {
     let line = |line: &str| {
         let (case, rest) = line.strip_prefix("bench: ")?.split_once(' ')?;
         let words = rest.split_whitespace().collect::<Vec<_>>();

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
+use crate::scale::Scale;
 
 /// What a row is a measurement of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -100,13 +101,16 @@ pub struct Results {
     /// What was allowed of them, and whether it was kept.
     #[serde(default)]
     pub budget: Vec<Budget>,
+    /// How costs grow, if that was asked for.
+    #[serde(default)]
+    pub scale: Scale,
 }
 
 impl Results {
     /// Nothing yet.
     #[must_use]
-    pub const fn new(machine: Machine) -> Self {
-        Self { machine, missing: Vec::new(), rows: Vec::new(), budget: Vec::new() }
+    pub fn new(machine: Machine) -> Self {
+        Self { machine, missing: Vec::new(), rows: Vec::new(), budget: Vec::new(), scale: Scale::default() }
     }
 
     /// The row of a case that has neither protocol nor transport.

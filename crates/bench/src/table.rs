@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::results::{Kind, Results, Row};
+use crate::scale;
 
 /// What a case is compared with: its floor, and the nearest operation of a peer; [`None`] where there is none.
 struct Reference {
@@ -58,6 +59,10 @@ pub fn tables(results: &Results) -> String {
         "Finespun {} {}; {}, {} cores, Linux {}, load {} at the start. Nanoseconds an operation, minimum / median.\n",
         machine.version, machine.commit, machine.processor, machine.cores, machine.kernel, machine.load
     );
+    text.push_str(&scale::table(&results.scale));
+    if results.rows.is_empty() {
+        return text;
+    }
     budget(&mut text, results);
     references(&mut text, results);
     micro(&mut text, results);

@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
-use finespun_bench::{Plan, Results, Setting, draw, programs_beside, tables};
+use finespun_bench::{Plan, Results, Setting, draw, draw_scale, programs_beside, tables};
 use finespun_errors::{Code, Place, Report};
 use finespun_job::{Faults, Transport, protocols};
 
@@ -22,6 +22,7 @@ pub fn bench(options: &Bench) -> Result<i32, Report> {
         programs,
         settings: settings(options)?,
         applications: !options.no_applications,
+        scale: options.scale,
         tiny: options.tiny,
         repeat: options.repeat,
     };
@@ -31,7 +32,8 @@ pub fn bench(options: &Bench) -> Result<i32, Report> {
         write_json(&results, path)?;
     }
     if let Some(path) = &options.svg {
-        draw(&results, path).map_err(machine)?;
+        let drawn = if options.scale { draw_scale(&results.scale, path) } else { draw(&results, path) };
+        drawn.map_err(machine)?;
     }
     Ok(0)
 }

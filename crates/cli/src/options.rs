@@ -73,6 +73,9 @@ pub struct Bench {
     /// Leave the applications out
     #[arg(long)]
     pub no_applications: bool,
+    /// Measure how costs grow with nodes, processors, heap, dirty pages and sharers, and the memory taken; nothing else
+    #[arg(long)]
+    pub scale: bool,
     /// Runs of each application, of which the median counts
     #[arg(long, default_value = "5")]
     pub repeat: usize,
