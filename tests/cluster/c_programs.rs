@@ -12,7 +12,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Job, compile, root};
+use crate::support::{Done, Job, compile, root};
 
 /// One run, and what must come of it if it is not a good end.
 struct Run {
@@ -38,6 +38,13 @@ fn runs(source: &Path) -> Vec<Run> {
         }
     }
     runs
+}
+
+/// The first run of one of the programs, with more flags.
+pub fn first_run(name: &str, flags: &str) -> Done {
+    let first = runs(&root().join(format!("tests/c/{name}.c"))).remove(0);
+    let program = compile(&format!("{name}.c"), &format!("{name}-more"), &[]);
+    Job::new(&format!("--quiet {} {flags}", first.line), &program, "").run()
 }
 
 fn check(source: &Path) {

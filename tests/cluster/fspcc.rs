@@ -25,7 +25,7 @@ fn mechanisms() -> Vec<&'static str> {
 }
 
 /// `driver FLAGS -o program sources`
-fn build(driver: &str, flags: &[&str], sources: &[PathBuf], name: &str) -> PathBuf {
+pub fn build(driver: &str, flags: &[&str], sources: &[PathBuf], name: &str) -> PathBuf {
     let folder = root().join("build/tests/fspcc");
     fs::create_dir_all(&folder).expect("writable");
     let program = folder.join(name);

@@ -7,6 +7,7 @@ mod applications;
 mod bench;
 mod broadcast;
 mod c_programs;
+mod check_globals;
 mod explain;
 mod fastlink;
 mod fspcc;

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::{Done, Job, Protocol, app, built, offers_userfaultfd, protocols, root, succeed};
 
 /// Compiles one of the programs under `tests/tmk` as a user does.
-fn compile(name: &str) -> PathBuf {
+pub fn compile(name: &str) -> PathBuf {
     let folder = root().join("build/tests");
     std::fs::create_dir_all(&folder).expect("writable");
     let (program, new) =

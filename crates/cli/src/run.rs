@@ -62,11 +62,19 @@ pub fn run(options: Run) -> Result<i32, Report> {
     if let Some((path, file)) = stats_file {
         write_stats(&stats, path, file)?;
     }
+    for report in &outcome.diagnosis.reports {
+        eprintln!("{report}");
+    }
+    for note in outcome.diagnosis.notes.iter().filter(|_| !options.quiet) {
+        eprintln!("finespun: {note}");
+    }
     if outcome.is_complete && !options.quiet {
         let text = summary(&stats, report::style(io::stderr().is_terminal()));
         let _ = io::stderr().write_all(text.as_bytes()); // nobody reads: no reason to fail the run
     }
-    Ok(outcome.exit_code)
+    // What ended the job has the word, if anything but its own end did.
+    let found = outcome.diagnosis.reports.first().map_or(0, |report| report.code.exit_code());
+    Ok(if outcome.exit_code == 0 { found } else { outcome.exit_code })
 }
 
 fn memory_of(told: &MemoryTold) -> Memory {
@@ -141,6 +149,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         layout: finespun_runtime::segment::layout(),
         switches,
         checks: options.check.as_deref().map(checks::parse).transpose().map_err(usage)?.unwrap_or_default(),
+        watch: None,
     })
 }
 

@@ -126,6 +126,17 @@ catalogue! {
         more: "pthread_cancel, pthread_kill, pthread_tryjoin_np, named semaphores and their kin are not served across nodes. \
                docs/porting/pthread.md has the table of what is and what is not.",
     }
+    /// A private global variable that one process writes and another reads.
+    PrivateGlobal = 14 {
+        why: "each process has its own copy of the program's global and static variables: the reader sees an older value",
+        fix: "build with `fspcc --share-globals`, or keep the value in memory of fsp_malloc (TreadMarks: Tmk_malloc, or Tmk_distribute)",
+        exit: 14,
+        more: "Told by --check globals. From fsp_init on, what a process stores in its own .data and .bss the other processes do \
+               not see. Each variable is named once, with the first process that changed it and a process that read it \
+               afterwards and never stored there itself. A variable that every process sets for itself is no mistake and not \
+               told; so is, since it looks the same, one to which every process adds and that one process reads at the end. \
+               Variables of the program's shared libraries are not looked at. docs/porting.md says what the check costs.",
+    }
     /// Unlock by a processor that does not hold the mutex.
     NotOwner = 20 {
         why: "only the processor that locked a mutex may unlock it",

@@ -92,6 +92,8 @@ pub struct Job {
     pub switches: switches::Switches,
     /// What mistakes of the program are looked for.
     pub checks: checks::Checks,
+    /// With [`checks::Checks::globals`]: descriptor of the table in which processes note what they do with private variables.
+    pub watch: Option<i32>,
 }
 
 impl Job {

@@ -22,6 +22,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stdin};
 
 use crate::control::{Command, Event, Exit, Lines};
+use crate::diagnosis::Diagnosis;
+use crate::globals;
 use crate::memory::{self, Memory};
 use crate::output::{self, Output, WriteEnds};
 use crate::reap;
@@ -64,6 +66,8 @@ pub struct Outcome {
     pub faults: Option<Faults>,
     /// What each node's memory tells of its processors.
     pub nodes: Vec<Told>,
+    /// What the job's checks have found.
+    pub diagnosis: Diagnosis,
 }
 
 /// Runs a job to its end. Call it from the main thread, once: it makes this process a child subreaper and ends all
@@ -115,6 +119,7 @@ fn run_with_signals(plan: Plan, handled: &SigSet) -> io::Result<Outcome> {
 struct Launcher {
     job: Job,
     memory: Vec<Memory>,
+    watch: Option<OwnedFd>,
     signals: SignalFd,
     nodes: Vec<Node>,
     roll: Roll,
@@ -142,10 +147,13 @@ impl Launcher {
         let Plan { mut job, file, command, prefix } = plan;
         let memory = (0..job.nodes).map(|node| Memory::create(&job, node)).collect::<io::Result<Vec<_>>>()?;
         job.memory = memory.iter().map(Memory::numbers).collect();
+        let watch = job.checks.globals.then(memory::watch_table).transpose()?;
+        job.watch = watch.as_ref().map(AsRawFd::as_raw_fd);
         let name = command.first().map_or_else(String::new, |name| name.display().to_string());
         let mut launcher = Self {
             signals: SignalFd::with_flags(handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
             memory,
+            watch,
             nodes: Vec::new(),
             roll: Roll::new(name, job.nodes, job.views, job.threads),
             ports: vec![None; job.nodes as usize],
@@ -217,7 +225,7 @@ impl Launcher {
     fn memory_fds(&self, node: u32) -> Vec<RawFd> {
         let all = self.job.memory.iter().zip(0..);
         let its = all.filter(|&(_, of)| self.job.transport == Transport::Shm || of == node);
-        its.flat_map(|(memory, _)| [memory.frames, memory.segment]).collect()
+        its.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.job.watch).collect()
     }
 
     /// Until all processes of the program have ended, or the job must.
@@ -387,7 +395,17 @@ impl Launcher {
             elapsed: elapsed.unwrap_or_default(),
             faults: self.faults,
             nodes: nodes.collect::<io::Result<_>>()?,
+            diagnosis: self.diagnose()?,
         })
+    }
+
+    /// What the checks have found, however the job has ended.
+    fn diagnose(&self) -> io::Result<Diagnosis> {
+        let mut diagnosis = Diagnosis::default();
+        if let Some(table) = &self.watch {
+            diagnosis.add(globals::diagnose(table.as_fd(), &self.job)?);
+        }
+        Ok(diagnosis)
     }
 
     /// One write, so that it cannot be mixed with the output of others.

@@ -25,6 +25,8 @@
 #![deny(unsafe_code)]
 
 pub mod control;
+pub mod diagnosis;
+mod globals;
 pub mod launcher;
 pub mod memory;
 mod mesh;
@@ -38,4 +40,5 @@ pub mod spins;
 pub mod sys;
 pub mod verdict;
 
+pub use diagnosis::Diagnosis;
 pub use launcher::{Outcome, Plan, run};

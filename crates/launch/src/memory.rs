@@ -40,6 +40,14 @@ impl Memory {
     }
 }
 
+/// The table of `--check globals`, for all nodes: sparse too.
+///
+/// # Errors
+/// What the kernel says.
+pub fn watch_table() -> io::Result<OwnedFd> {
+    sparse("finespun-watch", finespun_sys::watch::table::TABLE_BYTES as u64)
+}
+
 /// A memfd that holds `contents` and can no longer be changed. Read it with pread: all processes share its position.
 ///
 /// # Errors
@@ -111,6 +119,7 @@ mod tests {
             layout: 0,
             switches: finespun_job::switches::Switches::DEFAULT,
             checks: finespun_job::checks::Checks::default(),
+            watch: None,
         };
         let memory = Memory::create(&job, 0).expect("memory");
         assert_eq!(read(&memory, &job).expect("counters").processors, [Counters::ZERO; 6]);

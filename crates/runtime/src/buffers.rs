@@ -17,7 +17,7 @@ use crate::{faults, meter, nest, start};
 /// space got it after `opened`, and a stale answer after `closed` only costs time.
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
-/// The program's globals, if they are shared.
+/// The program's globals, if they are shared or watched.
 static GLOBALS_START: AtomicUsize = AtomicUsize::new(0);
 static GLOBALS_END: AtomicUsize = AtomicUsize::new(0);
 
@@ -27,6 +27,12 @@ pub(crate) fn opened(space: Range<usize>, globals: Range<usize>) {
     GLOBALS_END.store(globals.end, Ordering::Relaxed);
     START.store(space.start, Ordering::Relaxed);
     END.store(space.end, Ordering::Relaxed);
+}
+
+/// So are buffers in these, the program's private variables: nobody but this process's own loads and stores is served there.
+pub(crate) fn watched(variables: Range<usize>) {
+    GLOBALS_START.store(variables.start, Ordering::Relaxed);
+    GLOBALS_END.store(variables.end, Ordering::Relaxed);
 }
 
 /// The runtime has ended.

@@ -40,6 +40,7 @@ mod sys;
 mod threads;
 mod tmk;
 mod wait;
+mod watch;
 mod wire;
 
 pub use misuse::Failure;

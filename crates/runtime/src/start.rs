@@ -19,7 +19,9 @@ use crate::places::{self, Work};
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
-use crate::{barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, revoke, stacks, threads};
+use crate::{
+    barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, revoke, stacks, threads, watch,
+};
 
 /// What runs where `start` is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +107,10 @@ pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'
         return Err(Failure::new(Code::StartedTwice, "fsp_init was called a second time"));
     }
     *starting = true;
-    let runtime = join(model, globals)?;
+    let runtime = join(model, globals.clone())?;
     drop(starting);
     let cluster = runtime.cluster;
+    watch::begin(cluster, &globals)?;
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
     if model == Model::Threads {
         return start_threads(runtime, first, runners);
@@ -143,6 +146,7 @@ fn start_threads(runtime: &'static Runtime, first: usize, runners: Runners) -> R
 
 /// A process that only served ends.
 fn leave(cluster: &Cluster) -> ! {
+    watch::end();
     closing::close();
     cluster.flush_messages();
     end_processor(cluster);
@@ -189,6 +193,7 @@ pub fn end() {
             }
         }
     }
+    watch::end();
     closing::close();
     cluster.flush_messages();
     end_processor(cluster);
@@ -370,7 +375,7 @@ impl Inherited {
     fn keep_from_children(&self, job_fd: i32) {
         let of_nodes = self.job.memory.iter().flat_map(|memory| [memory.frames, memory.segment]);
         let own = self.sockets.iter().flatten().chain(&self.control).map(AsRawFd::as_raw_fd);
-        for fd in of_nodes.chain(own).chain([job_fd]) {
+        for fd in of_nodes.chain(own).chain([job_fd]).chain(self.job.watch) {
             // With messages, other nodes' memory is not open here.
             let _ = descriptors::close_on_exec(fd);
         }
@@ -398,6 +403,7 @@ impl Inherited {
             layout: fingerprint(),
             switches: job::switches::Switches::DEFAULT,
             checks: job::checks::Checks::default(),
+            watch: None,
         };
         let shape = Shape::of(&job);
         let create = |name, bytes| finespun_sys::memory::create(name, bytes).map_err(machine);
@@ -413,6 +419,7 @@ impl Inherited {
 /// Runs in a child made by fork, where only this may be done safely.
 extern "C" fn forked() {
     FORKED.store(true, Ordering::Relaxed);
+    watch::end();
     if let Some(runtime) = RUNTIME.get() {
         globals::in_child(runtime.cluster);
     }

@@ -18,6 +18,7 @@ mod table;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -66,6 +67,8 @@ pub struct Symbols {
     functions: Table,
     debug: Option<Debug>,
     is_position_independent: bool,
+    /// Where the linker keeps its own.
+    of_linker: Vec<Range<u64>>,
 }
 
 impl Symbols {
@@ -88,6 +91,7 @@ impl Symbols {
             variables: variables.collect(),
             functions: functions.collect(),
             debug: Debug::of(&file),
+            of_linker: file.sections().filter_map(|section| table::of_linker(&section)).collect(),
             is_position_independent: file.kind() == object::ObjectKind::Dynamic,
         })
     }
@@ -96,6 +100,12 @@ impl Symbols {
     #[must_use]
     pub const fn is_position_independent(&self) -> bool {
         self.is_position_independent
+    }
+
+    /// Is this the linker's own: a table of addresses (`.got`), not a variable of the program?
+    #[must_use]
+    pub fn is_of_linker(&self, address: u64) -> bool {
+        self.of_linker.iter().any(|range| range.contains(&address))
     }
 
     /// The variable with static storage that has a byte at this address.

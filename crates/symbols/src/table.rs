@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use addr2line::demangle_auto;
-use object::{Object, ObjectSymbol, RelocationFlags};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags};
 
 /// One symbol with an address.
 #[derive(Debug)]
@@ -57,6 +58,13 @@ pub fn entry<'data>(symbol: &impl ObjectSymbol<'data>, copied: &HashSet<u64>) ->
     let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_owned();
     let (address, size) = (symbol.address(), symbol.size());
     Some(Entry { address, size, is_of_library: copied.contains(&address), symbol: name })
+}
+
+/// The addresses of a section that the linker has made for itself and the loader.
+pub fn of_linker<'data>(section: &impl ObjectSection<'data>) -> Option<Range<u64>> {
+    const NAMES: &[&str] = &[".got", ".got.plt", ".dynamic", ".init_array", ".fini_array", ".preinit_array"];
+    let is_one = section.name().is_ok_and(|name| NAMES.contains(&name));
+    is_one.then(|| section.address()..section.address() + section.size())
 }
 
 /// Where the loader puts copies of libraries' variables.

@@ -137,6 +137,10 @@ impl Drop for ErrnoKept {
 /// Signals 32 and 33: glibc uses them to cancel threads and to change the user of all, and does not want them blocked.
 const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
 
+/// How faults arrive, and single steps ([`crate::watch`]).
+pub(crate) const OF_FAULTS_AND_TRAPS: u64 =
+    1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1) | 1 << (libc::SIGTRAP - 1) | OF_THE_C_LIBRARY;
+
 /// Sets this thread's mask; the one before. Asks the kernel, not the C library: our C API defines `pthread_sigmask` itself,
 /// in order that a program cannot block SIGSEGV and SIGBUS, and that must not end up here.
 fn set_mask(mask: u64) -> u64 {

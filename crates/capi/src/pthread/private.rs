@@ -19,7 +19,11 @@ fn mapping_of(address: usize) -> Option<Mapped> {
         }
         let rights = words.next()?;
         let name = words.nth(3).unwrap_or_default().to_owned();
-        Some(Mapped { is_writable: rights.contains('w'), name })
+        Some(Mapped {
+            // Without any rights, for a private variable that --check globals watches.
+            is_writable: rights.contains('w') || rights.starts_with("---"),
+            name,
+        })
     })
 }
 

@@ -101,6 +101,7 @@ mod tests {
             layout: 0,
             switches: Switches::DEFAULT,
             checks: Checks::default(),
+            watch: None,
         };
         let shape = Shape::of(&job);
         let create = |bytes| finespun_sys::memory::create(c"buffers", bytes).unwrap();

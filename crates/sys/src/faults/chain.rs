@@ -11,8 +11,10 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::io;
 
-/// The signals that faults raise.
-const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+/// The signals that faults raise, and that of single steps.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP];
+/// Those that faults raise.
+pub(super) const OF_FAULTS: &[libc::c_int] = &[libc::SIGSEGV, libc::SIGBUS];
 
 /// `extern "C" fn` with SA_SIGINFO.
 pub(super) type InfoHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
@@ -23,33 +25,22 @@ struct Actions {
     /// Held for a few loads and stores, with every signal blocked, and nothing can fault while it is held: so a
     /// handler that wants it waits for another thread at most, never for the one it interrupted.
     lock: WordLock,
-    in_front: UnsafeCell<bool>,
-    of_program: [UnsafeCell<Option<libc::sigaction>>; 2],
+    /// While ours stands in front.
+    of_program: [UnsafeCell<Option<libc::sigaction>>; 3],
 }
 
 // SAFETY: the cells are read and written only by the holder of `lock`: `with` is the one way to them.
 unsafe impl Sync for Actions {}
 
-static ACTIONS: Actions = Actions {
-    lock: WordLock::new(),
-    in_front: UnsafeCell::new(false),
-    of_program: [const { UnsafeCell::new(None) }; 2],
-};
-
-/// What is known under the lock.
-struct Known<'a> {
-    in_front: &'a mut bool,
-    of_program: &'a mut Option<libc::sigaction>,
-}
+static ACTIONS: Actions = Actions { lock: WordLock::new(), of_program: [const { UnsafeCell::new(None) }; 3] };
 
 impl Actions {
     /// Runs `action` on what is known of SIGNALS[index], alone and uninterrupted.
-    fn with<T>(&self, index: usize, action: impl FnOnce(Known<'_>) -> T) -> T {
+    fn with<T>(&self, index: usize, action: impl FnOnce(&mut Option<libc::sigaction>) -> T) -> T {
         let _blocked = crate::process::SignalsBlocked::new();
         let _guard = self.lock.guard();
-        // SAFETY: the guard makes these the only references; they end with `action`, before it is dropped.
-        let (in_front, of_program) = unsafe { (&mut *self.in_front.get(), &mut *self.of_program[index].get()) };
-        action(Known { in_front, of_program })
+        // SAFETY: the guard makes this the only reference; it ends with `action`, before it is dropped.
+        action(unsafe { &mut *self.of_program[index].get() })
     }
 }
 
@@ -57,20 +48,19 @@ fn index_of(signal: libc::c_int) -> Option<usize> {
     SIGNALS.iter().position(|&known| known == signal)
 }
 
-/// Installs `handler` for both signals and keeps what was there.
-pub(super) fn put_in_front(handler: InfoHandler) -> io::Result<()> {
-    for (index, signal) in SIGNALS.into_iter().enumerate() {
+/// Installs `handler` for these signals and keeps what was there.
+pub(super) fn put_in_front(handler: InfoHandler, signals: &[libc::c_int]) -> io::Result<()> {
+    for (index, signal) in SIGNALS.into_iter().enumerate().filter(|(_, signal)| signals.contains(signal)) {
         let mut ours = default_action();
         ours.sa_sigaction = handler as usize;
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         // SAFETY: `sa_mask` is a valid set to fill.
         unsafe { libc::sigfillset(&raw mut ours.sa_mask) };
-        ACTIONS.with(index, |known| {
+        ACTIONS.with(index, |of_program| {
             let mut before = default_action();
             // SAFETY: both point to valid actions; `handler` is an InfoHandler as SA_SIGINFO says, and lives for ever.
             check(unsafe { real_sigaction(signal, &raw const ours, &raw mut before) })?;
-            *known.of_program = Some(before);
-            *known.in_front = true;
+            *of_program = Some(before);
             Ok::<(), io::Error>(())
         })?;
     }
@@ -80,9 +70,8 @@ pub(super) fn put_in_front(handler: InfoHandler) -> io::Result<()> {
 /// Puts the program's actions back wherever `handler` still is the action.
 pub(super) fn step_back(handler: InfoHandler) -> io::Result<()> {
     for (index, signal) in SIGNALS.into_iter().enumerate() {
-        ACTIONS.with(index, |known| {
-            *known.in_front = false;
-            let Some(before) = known.of_program.take() else { return Ok(()) };
+        ACTIONS.with(index, |of_program| {
+            let Some(before) = of_program.take() else { return Ok(()) };
             let mut now = default_action();
             // SAFETY: null asks for the current action only, which goes to `now`.
             check(unsafe { real_sigaction(signal, std::ptr::null(), &raw mut now) })?;
@@ -112,9 +101,9 @@ pub unsafe fn set_user_action(
     };
     // SAFETY: by contract null or readable. Read before the lock is taken, as it could lie in the shared space.
     let new_action = unsafe { new.as_ref() }.copied();
-    let replaced = ACTIONS.with(index, |known| {
-        let before = known.of_program.filter(|_| *known.in_front)?;
-        *known.of_program = new_action.or(Some(before));
+    let replaced = ACTIONS.with(index, |of_program| {
+        let before = (*of_program)?;
+        *of_program = new_action.or(Some(before));
         Some(before)
     });
     match replaced {
@@ -125,6 +114,8 @@ pub unsafe fn set_user_action(
         }
         Some(_) => 0,
         // SAFETY: the caller's own arguments, under the caller's promise.
+        None if signal == libc::SIGTRAP => unsafe { crate::signals::set_action(signal, new, old) },
+        // SAFETY: as above.
         None => unsafe { real_sigaction(signal, new, old) },
     }
 }
@@ -159,10 +150,10 @@ pub(super) unsafe fn deliver(signal: libc::c_int, info: *mut libc::siginfo_t, co
 
 /// The program's action, which is spent by this if it is a handler for one signal only (SA_RESETHAND).
 fn take_action(signal: libc::c_int) -> Option<libc::sigaction> {
-    ACTIONS.with(index_of(signal)?, |known| {
-        let action = *known.of_program;
+    ACTIONS.with(index_of(signal)?, |of_program| {
+        let action = *of_program;
         if action.is_some_and(|action| action.sa_flags & libc::SA_RESETHAND != 0 && is_handler(&action)) {
-            *known.of_program = Some(default_action());
+            *of_program = Some(default_action());
         }
         action
     })
@@ -196,7 +187,9 @@ unsafe fn block_as_asked(signal: libc::c_int, action: &libc::sigaction, context:
     let interrupted = unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<u64>().read() };
     // SAFETY: the first word of a sigset_t of the C library, which has 16.
     let asked = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
-    let mask = interrupted | asked | itself;
+    // A handler of the program may touch what is watched.
+    let never = if crate::watch::is_on() { crate::process::OF_FAULTS_AND_TRAPS } else { 0 };
+    let mask = (interrupted | asked | itself) & !never;
     // SAFETY: `mask` is the 8 bytes that the kernel is told to read.
     unsafe {
         libc::syscall(

@@ -17,6 +17,7 @@
 mod chain;
 
 use crate::lock::WordLock;
+use crate::watch;
 pub use chain::set_user_action;
 use std::ffi::c_void;
 use std::io;
@@ -60,7 +61,7 @@ pub fn install(space: Range<usize>, handler: Handler) -> io::Result<()> {
     SPACE_START.store(space.start, Ordering::Relaxed);
     // Last: a handler that sees the end sees the rest.
     SPACE_END.store(space.end, Ordering::Release);
-    let result = chain::put_in_front(on_signal);
+    let result = chain::put_in_front(on_signal, chain::OF_FAULTS);
     if result.is_err() {
         SPACE_END.store(0, Ordering::Release);
         chain::step_back(on_signal)?;
@@ -83,6 +84,11 @@ pub fn uninstall() -> io::Result<()> {
     chain::step_back(on_signal)
 }
 
+/// Sends traps to the same handler from now on, behind which a handler of the program's own stands as it does for faults.
+pub(crate) fn take_traps() -> io::Result<()> {
+    chain::put_in_front(on_signal, &[libc::SIGTRAP])
+}
+
 fn space_contains(address: usize) -> bool {
     let end = SPACE_END.load(Ordering::Acquire);
     address < end && address >= SPACE_START.load(Ordering::Relaxed) || end > 0 && window_contains(address)
@@ -102,19 +108,25 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     let code = unsafe { (*info).si_code };
     // SAFETY: as above. si_addr is meaningful for faults (code > 0) and else not used.
     let address = unsafe { (*info).si_addr() }.addr();
-    let answered = code > 0 && space_contains(address) && {
-        // SAFETY: `space_contains` saw the end that `install` stored after the handler: the word is a Handler.
-        let handler: Handler = unsafe { std::mem::transmute(HANDLER.load(Ordering::Relaxed)) };
-        // SAFETY: with SA_SIGINFO the kernel passes the interrupted context.
-        handler(address, unsafe { kind_of(context) })
-    };
+    // SAFETY: with SA_SIGINFO the kernel passes the interrupted context; code > 0: it raised the signal.
+    let is_step = code > 0 && unsafe { watch::on_signal(signal, address, kind_of(context), context) };
+    let answered = is_step
+        || code > 0 && signal != libc::SIGTRAP && space_contains(address) && {
+            // SAFETY: `space_contains` saw the end that `install` stored after the handler: the word is a Handler.
+            let handler: Handler = unsafe { std::mem::transmute(HANDLER.load(Ordering::Relaxed)) };
+            // SAFETY: with SA_SIGINFO the kernel passes the interrupted context.
+            handler(address, unsafe { kind_of(context) })
+        };
     // The return from here.
     crate::calls::one();
     // SAFETY: the three arguments are those the kernel gave us.
     let is_done = answered || (code <= 0 && unsafe { crate::signals::put_off(signal, info, context) });
     if !is_done {
         // SAFETY: as above.
-        unsafe { chain::deliver(signal, info, context) };
+        unsafe {
+            watch::abandon(context);
+            chain::deliver(signal, info, context);
+        }
     }
     // SAFETY: as above.
     unsafe { errno.write(errno_before) };
