@@ -99,10 +99,11 @@ impl Service {
 
 fn serve(cluster: &'static Cluster, stopped: &UnixStream) {
     let Some(mesh) = &cluster.mesh else { return };
+    let waiter = mesh.waiter(stopped.as_fd()).unwrap_or_else(|error| cannot_watch(cluster, &error.into()));
     loop {
         poll(cluster);
         meter::collect_calls(cluster);
-        match mesh.wait(None, Some(stopped.as_fd())) {
+        match waiter.wait() {
             Wait::Ready | Wait::TimedOut => {}
             Wait::Also => return,
             Wait::PeerGone(node) => misuse::tell(&Report::PeerLost { node: u32::from(node.0) }),
@@ -143,6 +144,11 @@ fn serve_by_signal(cluster: &'static Cluster, stopped: &UnixStream) {
         meter::count(cluster, Counter::SignalsTaken, taken - counted);
         counted = taken;
     }
+}
+
+fn cannot_watch(cluster: &Cluster, error: &io::Error) -> ! {
+    let what = format!("the connections to the other nodes could not be watched: {error}");
+    misuse::end_job(misuse::place(cluster), &Failure { code: Code::Machine, what })
 }
 
 fn no_signals(cluster: &Cluster, error: &io::Error) -> ! {

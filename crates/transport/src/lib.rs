@@ -9,7 +9,7 @@
 //! send    --> queue out of the peer (shared, under its send lock)
 //! flush   --> queue out --send(2)--> socket, as far as the kernel takes it
 //! poll    --> socket --recv(2)--> buffer in (shared, under the peer's receive lock) --> handler, in order
-//! wait    --> asleep in poll(2) until there is something to receive or room to send
+//! wait    --> asleep in poll(2) until there is something to receive or room to send; a Waiter in epoll_wait(2)
 //! ```
 //!
 //! What may be relied on, per pair of nodes: every message arrives exactly once, whole, in the order of the
@@ -26,11 +26,13 @@ mod outcome;
 mod queue;
 mod shared;
 mod wait;
+mod waiter;
 pub mod wire;
 
 pub use delay::Delay;
 pub use mesh::Mesh;
 pub use outcome::{AttachError, LossCause, SendError, Traffic, Wait};
+pub use waiter::Waiter;
 
 use finespun_types::{NodeId, NodeSet};
 use std::os::fd::BorrowedFd;

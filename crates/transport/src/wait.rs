@@ -2,7 +2,7 @@
 
 use crate::{Mesh, Wait};
 use finespun_sys::calls;
-use finespun_types::{NODES_MAX, NodeSet, Set};
+use finespun_types::{NODES_MAX, NodeId, NodeSet, Set};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,7 +41,7 @@ impl Mesh {
                 // Room that nobody needs: a connection ended, or somebody else has flushed.
                 Woken::Room => {}
                 Woken::Also => return Wait::Also,
-                Woken::Peers(ready) if ready.iter().any(|peer| !self.shared.link(peer).r#in.lock.is_held()) => {
+                Woken::Peers(ready) if ready.iter().any(|peer| !self.is_received_from(peer)) => {
                     return Wait::Ready;
                 }
                 // Somebody else is receiving all that there is. He may leave before he has seen the last of it,
@@ -93,6 +93,11 @@ impl Mesh {
             }
         }
         Woken::Peers(ready)
+    }
+
+    /// Does a process of the node receive from this peer at this moment?
+    pub(crate) fn is_received_from(&self, peer: NodeId) -> bool {
+        self.shared.link(peer).r#in.lock.is_held()
     }
 
     /// The peers of `among` that have something to be received, or have ended.

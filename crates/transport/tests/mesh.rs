@@ -218,6 +218,46 @@ fn a_wait_ends_when_the_other_descriptor_is_readable() {
 }
 
 #[test]
+fn a_waiter_ends_for_what_a_wait_ends_for() {
+    let (zero, one) = pair(false);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let waiter = one.waiter(reader.as_fd()).unwrap();
+    for number in 0..3 {
+        zero.send(N1, &[&[number]]).unwrap();
+        zero.flush();
+        assert_eq!(waiter.wait(), Wait::Ready);
+        assert_eq!(one.poll(&mut |_, message| assert_eq!(message, [number])), 1);
+    }
+    // What the waiter's own node has queued leaves when it sleeps.
+    one.send(N0, &[b"last"]).unwrap();
+    zero.leave();
+    assert_eq!(waiter.wait(), Wait::Ready);
+    one.poll(&mut |_, _| panic!("it has said nothing more"));
+    assert_eq!(waiter.wait(), Wait::PeerGone(N0));
+    // A connection at its end is readable for ever: it must not end every wait from here on.
+    writer.write_all(b"!").unwrap();
+    assert_eq!(waiter.wait(), Wait::Also);
+    receive(&zero, 1, |message| assert_eq!(message, b"last"));
+}
+
+#[test]
+fn a_waiter_sends_what_a_busy_process_had_to_leave() {
+    let (zero, one) = pair(true);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let waiter = zero.waiter(reader.as_fd()).unwrap();
+    let message = vec![7; 10_000];
+    let mut count = 0;
+    while zero.send(N1, &[&message]).is_ok() {
+        count += 1;
+    }
+    std::thread::scope(|threads| {
+        threads.spawn(|| while waiter.wait() != Wait::Also {});
+        receive(&one, count, |got| assert_eq!(got, message));
+        writer.write_all(b"!").unwrap();
+    });
+}
+
+#[test]
 fn memory_of_another_node_is_refused() {
     let (near, far) = support::sockets(false);
     let memory = Memory::new(Mesh::bytes(2));
