@@ -2,7 +2,9 @@
 //! [Cashmere05 §2.3.1.1, Strings §2.6]; and the barriers of processes at collective allocations and at the end.
 //!
 //! The last processor of a node to arrive stands for the node at the barrier's manager; the others wait for the
-//! round to change in their own node's memory. With `--barrier flat` each arrives at the manager by itself.
+//! round to change in their own node's memory. Where all nodes' memory is reached, arrivals are counted in one word at the
+//! manager, the very last changes the round in all nodes, and who stands for a node waits like the others: else it would have to
+//! be woken before it could wake. With `--barrier flat` each arrives at the manager by itself.
 //!
 //! A barrier with a count of the program's own (`fsp_barrier_wait`) is always flat: nobody knows how many of a node will come,
 //! not even where the count is the number of all processors, for threads that the program made itself may be among those
@@ -16,12 +18,13 @@ use std::sync::atomic::Ordering;
 
 use finespun_errors::Code;
 use finespun_job::switches::Barrier;
+use finespun_protocol::cashmere::variants::Way;
 use finespun_sync::Event;
-use finespun_types::{NodeId, ViewId};
+use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
-use crate::{objects, tmk, wait};
+use crate::{meter, objects, tmk, wait};
 
 /// The address that stands for the barrier of all: in no heap.
 pub const ALL: u64 = 8;
@@ -48,11 +51,62 @@ pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure
     }
     node.barrier_arrived.store(0, Ordering::SeqCst);
     let count = cluster.shape.processors() as u32;
+    if is_reached_by_all(cluster) {
+        return arrive_directly(cluster, round, each);
+    }
     arrive_at_all(cluster, slot, count, each, others_ended)?;
     tmk::collect::after_barrier(cluster, slot, each)?;
+    open(cluster, cluster.me);
+    Ok(())
+}
+
+/// Do all run on the memory of all? Not under lazy release consistency: there the table's grant tells the node what others know.
+fn is_reached_by_all(cluster: &Cluster) -> bool {
+    cluster.variant.synchronization == Way::Direct && !tmk::runs(cluster)
+}
+
+/// Arrivals for a round in the low half of [`crate::sys::segment::Node::all_arrived`], at the end of the program in the high half. In
+/// one word, so that of two who disagree one sees the other.
+const AT_END: u32 = 32;
+
+/// Arrives for the whole node, whose round this is, and waits. As the table's barrier with the count of all, but with one word
+/// instead of the table's seven cache lines; and the very last opens all nodes.
+fn arrive_directly(cluster: &Cluster, round: u32, each: u32) -> Result<(), Failure> {
+    let manager = cluster.manager_of(ALL).node;
+    let count_message = |node: NodeId| {
+        if node != manager {
+            meter::count(cluster, Counter::SyncMessages, 1);
+        }
+    };
+    let (all, each) = (cluster.shape.processors() as u64, u64::from(each));
+    let arrived = &cluster.at(manager).node().all_arrived;
+    let now = arrived.fetch_add(each, Ordering::SeqCst) + each;
+    if now > all {
+        arrived.fetch_sub(each, Ordering::SeqCst);
+        return Err(others_ended());
+    }
+    count_message(cluster.me);
+    if now < all {
+        let node = cluster.mine().node();
+        wait::until_changed(cluster, &node.barrier_round, round, &node.barrier_sleepers);
+        return Ok(());
+    }
+    // Nobody comes for the next round before this one is open.
+    arrived.fetch_sub(all, Ordering::SeqCst);
+    for node in (0..cluster.shape.nodes).map(|node| NodeId(node as u8)).filter(|node| *node != cluster.me) {
+        count_message(node);
+        open(cluster, node);
+    }
+    count_message(cluster.me);
+    open(cluster, cluster.me);
+    Ok(())
+}
+
+/// Lets a node's processors go.
+fn open(cluster: &Cluster, node: NodeId) {
+    let node = cluster.at(node).node();
     node.barrier_round.fetch_add(1, Ordering::SeqCst);
     wait::wake(cluster, &node.barrier_round, &node.barrier_sleepers);
-    Ok(())
 }
 
 /// Arrives for a whole process at a collective allocation.
@@ -70,9 +124,15 @@ pub fn arrive_at_end(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
     if node.barrier_arrived.load(Ordering::SeqCst) > 0 {
         return Err(ended_early());
     }
-    // One more than there are processors, so that the end and the barrier of all never meet.
     let is_first = cluster.me == NodeId(0) && cluster.my_view() == ViewId(0);
     let weight = cluster.shape.threads as u32 + u32::from(is_first);
+    if is_reached_by_all(cluster) {
+        let arrived = &cluster.at(cluster.manager_of(ALL).node).node().all_arrived;
+        if arrived.fetch_add(u64::from(weight) << AT_END, Ordering::SeqCst) as u32 > 0 {
+            return Err(ended_early());
+        }
+    }
+    // One more than there are processors, so that the end and the barrier of all never meet.
     arrive_at_all(cluster, slot, cluster.shape.processors() as u32 + 1, weight, ended_early)
 }
 
@@ -81,15 +141,16 @@ fn arrive_at_all(
     slot: usize,
     count: u32,
     weight: u32,
-    disagreement: fn() -> Failure,
+    ended: fn() -> Failure,
 ) -> Result<(), Failure> {
     let who = cluster.processor_at(slot);
     let arrived = objects::call(cluster, slot, Event::Arrive { barrier: ALL, count, who, weight });
-    match arrived {
-        Ok(_) => Ok(()),
-        Err(failure) if failure.code == Code::BarrierCount => Err(disagreement()),
-        Err(failure) => Err(failure),
-    }
+    arrived.map(|_| ()).map_err(|failure| disagreement(failure, ended))
+}
+
+/// Who disagree about the count are those whose program has ended and those whose program has not.
+fn disagreement(failure: Failure, ended: fn() -> Failure) -> Failure {
+    if failure.code == Code::BarrierCount { ended() } else { failure }
 }
 
 /// At the barrier of all, met by the end of a process.

@@ -16,7 +16,7 @@ use crate::misuse::Failure;
 use crate::sys::slot::Slot;
 use crate::tmk::news::{self, Time};
 use crate::wire::{self, Mailbox, Reply, Request};
-use crate::{locks, meter, wait};
+use crate::{locks, meter, tmk, wait};
 
 /// Bytes of an error's text that fit in a slot.
 const TEXT_BYTES: usize = 256;
@@ -161,6 +161,10 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, time: Option<&Ti
     }
 }
 
+/// Grants that are put off until the table's lock is given back: a waker is often preempted by whom it wakes, and others would
+/// wait for the lock meanwhile. What is more is delivered under the lock.
+const PUT_OFF: usize = 8;
+
 fn run_table(cluster: &Cluster, at: &Place, event: Event, time: Option<&Time>) -> Result<(), Failure> {
     let mailbox = match event {
         Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
@@ -175,17 +179,30 @@ fn run_table(cluster: &Cluster, at: &Place, event: Event, time: Option<&Time>) -
         Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::WriteLock { .. } => Mailbox::Answer,
         Event::TryWriteLock { .. } | Event::RwUnlock { .. } | Event::Leave { .. } => Mailbox::Answer,
     };
-    let (manager, word) = (at.node, cluster.word_of(at));
-    let keeper = (manager, event.object());
-    let granted = &mut |grant: Grant| deliver_grant(cluster, keeper, grant, mailbox);
+    let keeper = (at.node, event.object());
+    let deliver = |grant| deliver_grant(cluster, keeper, grant, mailbox);
+    let word = cluster.word_of(at);
+    let (mut put_off, mut count) = ([None; PUT_OFF], 0);
+    // Lazy release consistency tells with a grant what is known under the lock.
+    let most = if tmk::runs(cluster) { 0 } else { PUT_OFF };
+    let granted = &mut |grant: Grant| {
+        if count < most {
+            put_off[count] = Some(grant);
+            count += 1;
+        } else {
+            deliver(grant);
+        }
+    };
     let run = |table: &mut Table<'_>| {
-        news::tell_object(cluster, manager, event, time);
+        news::tell_object(cluster, at.node, event, time);
         match word {
             Some(word) => table.on_beside(word, event, granted),
             None => table.on(event, granted),
         }
     };
-    cluster.at(manager).with_table(at.table as usize, run).map_err(failure)
+    cluster.at(at.node).with_table(at.table as usize, run).map_err(failure)?;
+    put_off.into_iter().flatten().for_each(deliver);
+    Ok(())
 }
 
 /// Tells a processor that the table of `at` has granted it something.

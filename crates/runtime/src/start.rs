@@ -309,11 +309,13 @@ fn build_hash(build: &str) -> u64 {
     process::fnv1a(build.as_bytes()).max(1)
 }
 
-/// Spinning pays only while every thread that may spin has a core of its own.
+/// Spinning pays only while every thread that may spin has a core of its own. Else only who answers at once from another core is
+/// waited for: a barrier of 8 processors on 2 cores takes 23.6 us without any spin, 24.7 with 0.3 us, 29.8 with 1 us; of 3 processors
+/// 5.5, 6.9 and 7.6 us.
 fn spin_ns(job: &Job) -> u64 {
     let service = if job.variant().sends_messages() { job.nodes } else { 0 };
     let cores = process::cpus().unwrap_or(1);
-    if (job.processors() + service) as usize <= cores { 30_000 } else { 1_000 }
+    if (job.processors() + service) as usize <= cores { 30_000 } else { 300 }
 }
 
 fn space_base() -> Result<usize, Failure> {

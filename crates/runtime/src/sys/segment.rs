@@ -34,6 +34,9 @@ pub struct Node {
     /// Views asleep on `event`.
     pub event_sleepers: AtomicU32,
     pad_event: [u64; 15],
+    /// At the manager of the barrier of all, where all reach it: see [`crate::barrier`].
+    pub all_arrived: AtomicU64,
+    pad_all: [u64; 15],
     /// Arrivals of this node's processors at the barrier of all.
     pub barrier_arrived: AtomicU32,
     /// Rounds of that barrier completed.
