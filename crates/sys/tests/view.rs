@@ -20,6 +20,7 @@ macro_rules! under_both_mechanisms {
 under_both_mechanisms! {
     faults_open_pages_and_protection_and_invalidation_close_them
     the_first_touch_of_a_page_that_has_no_memory_yet_faults
+    a_run_is_opened_at_once_with_its_holes_and_around_what_is_open
     writes_of_the_engine_are_seen_at_once_on_open_pages_and_after_the_fault_on_closed_ones
     calls_that_change_nothing_are_harmless
     a_random_sequence_of_changes_agrees_with_the_books
@@ -83,6 +84,24 @@ fn the_first_touch_of_a_page_that_has_no_memory_yet_faults(mechanism: Mechanism)
     assert_eq!((rig.seen(9), rig.seen(11), rig.seen(21)), (Rights::None, Rights::None, Rights::None));
 }
 
+fn a_run_is_opened_at_once_with_its_holes_and_around_what_is_open(mechanism: Mechanism) {
+    let rig = rig(mechanism, 64);
+    for page in [3, 4, 9] {
+        rig.frame_store(page, 0, 7);
+    }
+    rig.view.map_read(4).unwrap();
+    rig.view.map_read(5).unwrap();
+    rig.view.map_read_run(2..12).unwrap();
+    for page in 2..12 {
+        assert_eq!(rig.seen(page), Rights::Read);
+        assert_eq!(rig.load(page, 0), if [3, 4, 9].contains(&page) { 7 } else { 0 });
+    }
+    assert_eq!((rig.seen(1), rig.seen(12)), (Rights::None, Rights::None));
+    rig.view.map_read_run(20..20).unwrap();
+    assert_eq!(rig.view.map_read_run(60..65).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    assert_eq!(rig.faults(), (0, 0));
+}
+
 fn writes_of_the_engine_are_seen_at_once_on_open_pages_and_after_the_fault_on_closed_ones(mechanism: Mechanism) {
     let rig = rig(mechanism, 4);
     for (round, page) in [(1, 0), (2, 1), (3, 0)] {
@@ -139,7 +158,7 @@ fn change(rig: &Rig, random: &mut Random) {
     let pages = rig.view.pages();
     let page = random.below(pages);
     let run = page..(page + 1 + random.below(12)).min(pages);
-    match random.below(7) {
+    match random.below(8) {
         0 => {
             rig.view.map_read(page).unwrap();
             rig.book(page, Rights::Read);
@@ -151,6 +170,11 @@ fn change(rig: &Rig, random: &mut Random) {
         2 if rig.booked(page) == Rights::Read => {
             rig.view.upgrade(page).unwrap();
             rig.book(page, Rights::Write);
+        }
+        7 => {
+            let end = run.clone().find(|&page| rig.booked(page) != Rights::None).unwrap_or(run.end);
+            rig.view.map_read_run(run.start..end).unwrap();
+            (run.start..end).for_each(|page| rig.book(page, Rights::Read));
         }
         3 => {
             let end = run.clone().find(|&page| rig.booked(page) == Rights::None).unwrap_or(run.end);

@@ -176,6 +176,16 @@ impl View {
         }
     }
 
+    /// Makes a run of pages readable that have no rights by the caller's books, with as few system calls as the kernel
+    /// allows. A page that has rights nevertheless may keep them, or be left with the right to read.
+    pub fn map_read_run(&self, pages: Range<u32>) -> io::Result<()> {
+        self.ready(&pages)?;
+        match &self.carrier {
+            Carrier::Userfault(userfault) => userfault.map_read_run(pages),
+            Carrier::Protections(protections) => protections.grant_run(pages, libc::PROT_READ),
+        }
+    }
+
     /// Makes the page writable. Whatever it was before.
     pub fn map_write(&self, page: u32) -> io::Result<()> {
         self.ready(&(page..page.saturating_add(1)))?;

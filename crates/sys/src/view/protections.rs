@@ -78,6 +78,14 @@ impl Protections {
         if self.set(&pages, rights)? { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOMEM)) }
     }
 
+    /// Gives a run of pages exactly these rights; for want of mappings one after the other, and perhaps not to all of them.
+    pub(super) fn grant_run(&self, pages: Range<u32>, rights: i32) -> io::Result<()> {
+        if self.set(&pages, rights)? {
+            return Ok(());
+        }
+        pages.into_iter().try_for_each(|page| self.grant(page, rights))
+    }
+
     /// Lowers the rights of pages to these or, for want of mappings, of more pages to none.
     pub(super) fn withdraw(&self, pages: Range<u32>, rights: i32) -> io::Result<()> {
         if pages.is_empty() || self.set(&pages, rights)? {

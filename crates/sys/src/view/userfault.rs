@@ -118,12 +118,24 @@ impl Descriptor {
         self.ioctl(UFFDIO_REGISTER, &mut register)
     }
 
-    /// Makes the page's entry. `EEXIST` if it has one, `EFAULT` if the memfd has no such page.
-    fn make_entry(&self, range: Pages, page: u32, mode: u64) -> io::Result<()> {
-        let span = span(range, &(page..page + 1));
-        // No thread ever sleeps on these faults, hence DONTWAKE.
-        let mut order = Continue { span, mode: mode | CONTINUE_MODE_DONTWAKE, mapped: 0 };
-        retry(|| self.ioctl(UFFDIO_CONTINUE, &mut order))
+    /// Makes the entries of a run that lies inside the window or outside of it, from its start on; returns how many. An error is
+    /// about the next page: `EEXIST` if it has an entry, `EFAULT` if the memfd has no such page.
+    fn make_entries(&self, range: Pages, pages: &Range<u32>, mode: u64) -> Result<u32, (u32, io::Error)> {
+        let mut done = 0;
+        while pages.start + done < pages.end {
+            let span = span(range, &(pages.start + done..pages.end));
+            // No thread ever sleeps on these faults, hence DONTWAKE.
+            let mut order = Continue { span, mode: mode | CONTINUE_MODE_DONTWAKE, mapped: 0 };
+            let result = self.ioctl(UFFDIO_CONTINUE, &mut order);
+            // A run that could not be done to its end is EAGAIN too, and says how far it came; else what stopped it.
+            done += u32::try_from(order.mapped).map_or(0, |bytes| bytes / PAGE_BYTES as u32);
+            match result {
+                Err(error) if error.raw_os_error() != Some(libc::EAGAIN) => return Err((done, error)),
+                Err(_) => std::hint::spin_loop(),
+                Ok(()) => {}
+            }
+        }
+        Ok(done)
     }
 
     fn write_protect(&self, range: Pages, pages: &Range<u32>, on: bool) -> io::Result<()> {
@@ -198,6 +210,35 @@ impl Userfault {
         self.write_protect(page..page + 1, true)
     }
 
+    /// Pages that have an entry keep it as it is.
+    pub(super) fn map_read_run(&self, pages: Range<u32>) -> io::Result<()> {
+        self.range.pieces(&pages).try_for_each(|piece| {
+            let mut rest = piece;
+            while !rest.is_empty() {
+                match self.descriptor.make_entries(self.range, &rest, CONTINUE_MODE_WP) {
+                    Ok(_) => return Ok(()),
+                    Err((done, error)) => {
+                        rest.start += done;
+                        match error.raw_os_error() {
+                            Some(libc::EEXIST) => rest.start += 1,
+                            Some(libc::EFAULT) => self.fill(&rest)?,
+                            Some(_) | None => return Err(error),
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Nobody touched some frames yet: the memfd has holes there. Fills them with zeros, as reading would.
+    fn fill(&self, pages: &Range<u32>) -> io::Result<()> {
+        let (offset, bytes) = (i64::from(pages.start) * PAGE_BYTES as i64, pages.len() as i64 * PAGE_BYTES as i64);
+        calls::one();
+        // SAFETY: `frames` is open; the call takes no pointer, and never changes bytes that are there.
+        check(unsafe { libc::fallocate(self.frames.as_raw_fd(), 0, offset, bytes) }).map(drop)
+    }
+
     pub(super) fn map_write(&self, page: u32) -> io::Result<()> {
         if self.make_entry(page, 0)? {
             return Ok(());
@@ -207,19 +248,16 @@ impl Userfault {
 
     /// False if the page has an entry already.
     fn make_entry(&self, page: u32, mode: u64) -> io::Result<bool> {
-        let mut result = self.descriptor.make_entry(self.range, page, mode);
-        if result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EFAULT)) {
-            // Nobody touched the frame yet: the memfd has a hole there. Fill it with zeros, as reading it would.
-            let offset = i64::from(page) * PAGE_BYTES as i64;
-            calls::one();
-            // SAFETY: `frames` is open; the call takes no pointer, and never changes bytes that are there.
-            check(unsafe { libc::fallocate(self.frames.as_raw_fd(), 0, offset, PAGE_BYTES as i64) })?;
-            result = self.descriptor.make_entry(self.range, page, mode);
+        let run = page..page + 1;
+        let mut result = self.descriptor.make_entries(self.range, &run, mode);
+        if result.as_ref().is_err_and(|(_, error)| error.raw_os_error() == Some(libc::EFAULT)) {
+            self.fill(&run)?;
+            result = self.descriptor.make_entries(self.range, &run, mode);
         }
         match result {
-            Ok(()) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(false),
-            Err(error) => Err(error),
+            Ok(_) => Ok(true),
+            Err((_, error)) if error.raw_os_error() == Some(libc::EEXIST) => Ok(false),
+            Err((_, error)) => Err(error),
         }
     }
 
