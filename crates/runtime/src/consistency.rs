@@ -9,6 +9,7 @@ use finespun_protocol::page::{Demand, NODE, Outcome, Time};
 use finespun_types::{Access, Bucket, UnitId, ViewId};
 
 use crate::cluster::Cluster;
+use crate::invalidation::Invalidation;
 use crate::join::Outbox;
 use crate::nest::Rights;
 use crate::sys::segment::{Release, View};
@@ -48,7 +49,7 @@ fn released_list(cluster: &Cluster) -> ViewId {
 fn release_untimed(cluster: &Cluster) {
     let (node, id) = (cluster.mine(), cluster.my_view());
     let list = released_list(cluster);
-    let several_threads = node.view(id).several_threads.load(Ordering::Relaxed) != 0;
+    let several_threads = nest::has_several_threads(cluster);
     let view = node.view(list);
     let _one_release = view.releasing.guard();
     let since = release_began(node.tick(), several_threads);
@@ -175,8 +176,13 @@ pub fn acquire(cluster: &Cluster) {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
+        let mut gone = Invalidation::new(cluster);
         for &unit in taken.as_slice() {
-            nest::present(cluster, UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
+            let (_, is_left) = nest::present_leaving(cluster, UnitId(unit), Demand::Invalidate { view: id });
+            if is_left {
+                gone.add(UnitId(unit));
+            }
         }
+        gone.close();
     });
 }

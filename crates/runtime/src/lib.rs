@@ -20,6 +20,7 @@ mod cluster;
 mod consistency;
 mod faults;
 mod globals;
+mod invalidation;
 mod join;
 mod live;
 mod locks;

@@ -62,6 +62,8 @@ pub enum Rights {
     Shrink,
     /// A release that has taken the right to write already, for whole runs of units.
     Shrunk,
+    /// The presenter opens or closes the page itself, with others, when the nest is over: see [`present_leaving`].
+    Left,
 }
 
 /// One event's doings.
@@ -71,6 +73,8 @@ struct Nest<'a, 'm, P: Live> {
     rights: Rights,
     /// What the presenting view could do before, by the books.
     before: Access,
+    /// Is the page to be opened for reading, or closed, by the presenter? Only under [`Rights::Left`].
+    is_left: bool,
     /// The locks taken, in order: requester, manager or home, owner.
     held: [Option<(NodeId, Locked<'a>)>; 3],
     later: Later<P::Msg>,
@@ -126,6 +130,18 @@ pub fn present_joining(
 ) -> Outcome {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, outbox), no_nest())
+}
+
+/// The same for one of several units, whose pages the presenter then opens or closes together: true if this is one of them.
+///
+/// The lock of the unit is given back before the mapping changes, which is right for two reasons. Only a view's own events
+/// change its mapping, so nobody else does in between: the presenter is the view's only thread, or holds the view's `acquiring` lock, which
+/// whoever closes a page of it must hold. And where a page is closed late, what its old mapping can still show is what a load before
+/// the acquire could have shown; a store through it would be lost, so in a view of several threads a writable page is
+/// not left. Under a protocol that [revokes](revokes) nothing may be left.
+pub fn present_leaving(cluster: &Cluster, unit: UnitId, demand: Demand) -> (Outcome, bool) {
+    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
+    with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, demand), no_nest())
 }
 
 /// A message from another node arrived, given by its words.
@@ -190,6 +206,11 @@ pub fn revokes(cluster: &Cluster) -> bool {
     with_tables!(cluster.shape.family, P => P::REVOKES, false)
 }
 
+/// May threads of this process beside the calling one touch shared memory?
+pub fn has_several_threads(cluster: &Cluster) -> bool {
+    cluster.mine().view(cluster.my_view()).several_threads.load(Ordering::Relaxed) != 0
+}
+
 fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
     let place = cluster.place(cluster.me, unit);
     P::home(cluster.mine().lock(unit).state::<P>()).or(place.fixed_home).or_else(|| {
@@ -207,13 +228,27 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         rights: Rights,
         outbox: Option<&'a mut Outbox<'m>>,
     ) -> Outcome {
-        let mut nest = Self::new(cluster, unit, cluster.me);
+        let mut nest = Self::of_view(cluster, unit, rights);
         nest.outbox = outbox;
-        nest.rights = rights;
-        nest.before = P::access(nest.at(cluster.me).state::<P>(), cluster.my_view());
         let outcome = nest.run_unit(cluster.me, demand.of(), Attached::Nothing);
         nest.finish();
         outcome
+    }
+
+    fn present_leaving(cluster: &'a Cluster, unit: UnitId, demand: Demand) -> (Outcome, bool) {
+        let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        let outcome = nest.run_unit(cluster.me, demand.of(), Attached::Nothing);
+        let is_left = nest.is_left;
+        nest.finish();
+        (outcome, is_left)
+    }
+
+    /// For an event of this process's view.
+    fn of_view(cluster: &'a Cluster, unit: UnitId, rights: Rights) -> Self {
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.rights = rights;
+        nest.before = P::access(nest.at(cluster.me).state::<P>(), cluster.my_view());
+        nest
     }
 
     fn receive(
@@ -233,7 +268,16 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
 
     fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
         let held = [Some((at, cluster.at(at).lock(unit))), None, None];
-        Self { cluster, unit, rights: Rights::Shrink, before: Access::None, held, later: Later::new(), outbox: None }
+        Self {
+            cluster,
+            unit,
+            rights: Rights::Shrink,
+            before: Access::None,
+            is_left: false,
+            held,
+            later: Later::new(),
+            outbox: None,
+        }
     }
 
     /// The unit at a node, locked.
@@ -419,12 +463,20 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         assert!(node == cluster.me && view == *mine, "nobody can change another process's mapping");
         let page = self.unit.0;
         let frame = self.at(node).frame();
+        if access == Access::None {
+            meter::count(cluster, Counter::Invalidations, 1);
+            self.at(node).forget_flushes();
+        }
         let changed = match (access, self.rights) {
-            (Access::None, _) => {
-                meter::count(cluster, Counter::Invalidations, 1);
-                self.at(node).forget_flushes();
-                mapping.invalidate(page..page + 1)
+            (Access::None, Rights::Left) if self.before != Access::Write || !has_several_threads(cluster) => {
+                self.is_left = true;
+                Ok(())
             }
+            (Access::Read, Rights::Left) => {
+                self.is_left = true;
+                Ok(())
+            }
+            (Access::None, _) => mapping.invalidate(page..page + 1),
             (Access::Read, Rights::Grow) => {
                 frames::touch(frame);
                 mapping.map_read(page)

@@ -108,10 +108,12 @@ fn take(cluster: &Cluster, index: usize, make: impl Fn(Work)) {
     }
 }
 
-/// From now on nothing may be skipped at a release. One that is under way ends first: it may rely on being alone.
+/// From now on nothing may be skipped at a release. One that is under way ends first, and so does an acquire: they may rely on
+/// being alone.
 fn several_threads(cluster: &Cluster) {
     let view = cluster.mine().view(cluster.my_view());
     let _one_release = view.releasing.guard();
+    let _one_acquire = view.acquiring.guard();
     view.several_threads.store(1, Ordering::SeqCst);
 }
 

@@ -28,7 +28,7 @@ use finespun_types::{Access, Counter, NODES_MAX, NodeId, UNIT_BYTES, UnitId, Vie
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
-use crate::nest::Rights;
+use crate::nest::{self, Rights};
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::Locked;
 use crate::sys::tmk::{Full, Store};
@@ -88,11 +88,13 @@ struct Hands<'a> {
     applied: [u32; NODES_MAX],
     /// Filled by the asker's own handler, by writer: after, up to; zeros: nothing.
     wants: [(u32, u32); NODES_MAX],
+    /// The caller opens or closes the page: see [`crate::nest::present_leaving`].
+    is_left: bool,
 }
 
 impl<'a> Hands<'a> {
     const fn of(with: With<'a>, rights: Rights) -> Self {
-        Self { with, rights, page: None, applied: [0; NODES_MAX], wants: [(0, 0); NODES_MAX] }
+        Self { with, rights, page: None, applied: [0; NODES_MAX], wants: [(0, 0); NODES_MAX], is_left: false }
     }
 }
 
@@ -417,11 +419,19 @@ impl At<'_, '_, '_> {
         let (_, mapping) = self.cluster.view.as_ref().expect("only a view's own events change its mapping");
         assert!(self.node == self.cluster.me, "nobody can change another process's mapping");
         let page = self.unit.0;
+        if access == Access::None {
+            meter::count(self.cluster, Counter::Invalidations, 1);
+        }
         let changed = match (access, self.hands.rights) {
-            (Access::None, _) => {
-                meter::count(self.cluster, Counter::Invalidations, 1);
-                mapping.invalidate(page..page + 1)
+            (Access::None, Rights::Left) if !self.before.writable || !nest::has_several_threads(self.cluster) => {
+                self.hands.is_left = true;
+                Ok(())
             }
+            (Access::Read, Rights::Left) => {
+                self.hands.is_left = true;
+                Ok(())
+            }
+            (Access::None, _) => mapping.invalidate(page..page + 1),
             (Access::Read, Rights::Grow) => {
                 frames::touch(self.locked.frame());
                 mapping.map_read(page)

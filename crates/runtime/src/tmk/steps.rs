@@ -9,7 +9,9 @@ use finespun_protocol::tmk::Event;
 use finespun_types::{Access, Bucket, Counter, NodeId, UnitId};
 
 use super::{Hands, VIEW, With, no_room, present};
+
 use crate::cluster::Cluster;
+use crate::invalidation::Invalidation;
 use crate::nest::Rights;
 use crate::sys::segment::Segment;
 use crate::{meter, misuse};
@@ -85,7 +87,7 @@ pub fn acquire(cluster: &Cluster) {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
-        let (mut highest, mut notices) = (0, 0);
+        let (mut highest, mut notices, mut gone) = (0, 0, Invalidation::new(cluster));
         for writer in 0..cluster.shape.nodes {
             let (after, upto) = (seen.words()[writer], granted.words()[writer]);
             let writer = NodeId(writer as u8);
@@ -98,11 +100,16 @@ pub fn acquire(cluster: &Cluster) {
                     }
                     for unit in record.units() {
                         let event = Event::Notice { from: writer, index, stamp: record.stamp };
-                        present(cluster, cluster.me, unit, event, &mut Hands::of(With::Nothing, Rights::Shrink));
+                        let mut hands = Hands::of(With::Nothing, Rights::Left);
+                        present(cluster, cluster.me, unit, event, &mut hands);
+                        if hands.is_left {
+                            gone.add(unit);
+                        }
                     }
                 }
             }
         }
+        gone.close();
         meter::count(cluster, Counter::WriteNotices, notices);
         node.known().knowledge(cluster.me).acquired(granted.words(), highest);
     });
