@@ -48,6 +48,21 @@ mod is_verified_with_migratory_mutexes {
 }
 
 #[test]
+fn pages_are_fetched_ahead_of_a_stream_unless_that_is_switched_off() {
+    for transport in ["shm", "tcp"] {
+        let run =
+            |prefetch| verified("matmul", &format!("-n 4 --transport {transport} --prefetch {prefetch}"), "--size 384");
+        let (off, adaptive) = (run("off"), run("adaptive"));
+        assert_eq!(stats(&off)["switches"]["prefetch"], "off", "{off}");
+        assert_eq!(count(&off, "pages_ahead"), 0, "{off}");
+        assert!(count(&adaptive, "pages_ahead") > 0, "{adaptive}");
+        assert!(count(&adaptive, "read_faults") < count(&off, "read_faults"), "{adaptive}");
+        // What is not used costs bytes.
+        assert!(count(&adaptive, "bytes") * 20 <= count(&off, "bytes") * 21, "{off}\n{adaptive}");
+    }
+}
+
+#[test]
 fn stress_with_migratory_mutexes_and_assertions_reads_no_wrong_value() {
     let shapes = ["-n 2", "-n 3", "-n 2 -p 2", "-n 3 -t 2", "-n 2 -p 2 -t 2", "-n 5"];
     for seed in 800..818 {

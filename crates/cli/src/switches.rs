@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use finespun_job::switches::{Barrier, Cores, Locks, Receive, Rewrites, Server, Strings, Switches};
+use finespun_job::switches::{Barrier, Cores, Locks, Prefetch, Receive, Rewrites, Server, Strings, Switches};
 
 /// What the command line says of them; what it does not say is the preset's, or the default.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub struct Chosen {
     /// A page written in one interval after the other stays writable, or each release takes that right [default: keep]
     #[arg(long, env = "FINESPUN_REWRITES", value_parser = one_of(Rewrites::NAMES, Rewrites::named))]
     pub rewrites: Option<Rewrites>,
+    /// Pages are fetched when they are used, or ahead of it where a program reads one after the other [default: adaptive]
+    #[arg(long, env = "FINESPUN_PREFETCH", value_parser = one_of(Prefetch::NAMES, Prefetch::named))]
+    pub prefetch: Option<Prefetch>,
     /// A configuration of Strings' ablation: sets those above, and -p P to P nodes (S) or P threads (M to B); tcp only
     #[arg(long, value_name = "NAME", env = "FINESPUN_STRINGS", value_parser = one_of(Strings::NAMES, Strings::named))]
     pub strings: Option<Strings>,
@@ -48,6 +51,7 @@ impl Chosen {
             receive: self.receive.unwrap_or(preset.receive),
             cores: self.cores.unwrap_or(preset.cores),
             rewrites: self.rewrites.unwrap_or(preset.rewrites),
+            prefetch: self.prefetch.unwrap_or(preset.prefetch),
         }
     }
 

@@ -1,7 +1,8 @@
 //! What of the runtime can be chosen beside the protocol: how mutexes travel, how barriers are collected, who serves
-//! messages and how it hears of them, which cores a node has, and whether rewritten pages stay writable.
+//! messages and how it hears of them, which cores a node has, whether rewritten pages stay writable, and whether pages are
+//! fetched ahead.
 //!
-//! All but the last give the configurations in which Strings measured its design, one decision after the other
+//! All but the last two give the configurations in which Strings measured its design, one decision after the other
 //! [Strings §3.7]: see [`Strings`].
 
 use finespun_protocol::Family;
@@ -87,6 +88,15 @@ choice! {
     }
 }
 choice! {
+    /// Whether pages are fetched before they are used.
+    Prefetch {
+        /// Each when it is used.
+        Off = "off",
+        /// Where a program reads page after page, those that follow.
+        Adaptive = "adaptive",
+    }
+}
+choice! {
     /// A configuration of [Strings §3.7]: each has one thing more than the one before.
     Strings {
         /// Single application thread: every processor is a process and a node of its own.
@@ -119,6 +129,8 @@ pub struct Switches {
     pub cores: Cores,
     /// See [`Rewrites`].
     pub rewrites: Rewrites,
+    /// See [`Prefetch`].
+    pub prefetch: Prefetch,
 }
 
 impl Switches {
@@ -139,13 +151,14 @@ impl Switches {
         receive: Receive::Poll,
         cores: Cores::All,
         rewrites: Rewrites::Keep,
+        prefetch: Prefetch::Adaptive,
     };
 }
 
 impl Switches {
     /// Each by the name of its flag.
     #[must_use]
-    pub const fn named(self) -> [(&'static str, &'static str); 6] {
+    pub const fn named(self) -> [(&'static str, &'static str); 7] {
         [
             ("locks", self.locks.name()),
             ("barrier", self.barrier.name()),
@@ -153,6 +166,7 @@ impl Switches {
             ("receive", self.receive.name()),
             ("cores", self.cores.name()),
             ("rewrites", self.rewrites.name()),
+            ("prefetch", self.prefetch.name()),
         ]
     }
 }
@@ -171,7 +185,7 @@ impl Strings {
             Self::P => (Flat,    Concurrent, Poll,   All),
             Self::B => (Summing, Concurrent, Poll,   All),
         };
-        Switches { locks: Locks::Migratory, barrier, server, receive, cores, rewrites: Rewrites::Keep }
+        Switches { locks: Locks::Migratory, barrier, server, receive, cores, rewrites: Rewrites::Keep, prefetch: Prefetch::Adaptive }
     }
 
     /// Is every processor a node of its own? Else those of a node are threads of one process.
@@ -198,6 +212,7 @@ mod tests {
             a.server != b.server,
             a.receive != b.receive,
             a.cores != b.cores,
+            a.prefetch != b.prefetch,
         ];
         differs.into_iter().filter(|differs| *differs).count()
     }

@@ -341,6 +341,21 @@ pub struct Buffers {
     pub interval: u32,
 }
 
+/// What a view's read fault would mean that has not happened: see [`Protocol::ahead`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Not now, or never under this protocol.
+    No,
+    /// Nothing: the view has the page mapped.
+    Mapped,
+    /// The node's copy would be mapped as it is.
+    HasCopy,
+    /// The page would come from the home, as it did before.
+    Again,
+    /// The page would come for the first time.
+    First,
+}
+
 /// A home-based page protocol: a copy at every node, a directory entry at the home, and a manager that knows the home.
 /// All states are plain data whose all-zero form is a unit that nobody has touched.
 pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
@@ -364,6 +379,9 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
 
     /// A release may leave a view the right to write: see [`Event::Flush`].
     const KEEPS: bool = false;
+    /// May a driver present read faults that have not happened yet, so that the page is there when they would? They are faults like any
+    /// other to the tables. Where a copy is for ever, or is asked back while it is used, a guess would cost too much.
+    const READS_AHEAD: bool = false;
 
     /// Has it broadcast buffers? Then its driver calls the two tables with [`Buffers`].
     const BROADCASTS: bool = false;
@@ -402,6 +420,15 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
 
     /// What a view may do with the unit, by the books.
     fn access(unit: &Self::Unit, view: ViewId) -> Access;
+    /// What a read fault of the view would mean now. Only where [`Self::READS_AHEAD`].
+    fn ahead(_unit: &Self::Unit, _place: Place, _view: ViewId) -> Ahead {
+        Ahead::No
+    }
+    /// By the home's entry: do others read the page, so that one reader more takes nothing from anybody? Not while a node has it
+    /// exclusively, and not before somebody has used it.
+    fn is_read(_directory: &Self::Directory) -> bool {
+        false
+    }
     /// [`Self::on_unit`], where the driver sees broadcast buffers.
     ///
     /// # Errors

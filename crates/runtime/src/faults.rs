@@ -13,7 +13,7 @@ use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::{self, Rights};
-use crate::{meter, stacks, tmk, wait};
+use crate::{ahead, meter, stacks, tmk, wait};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -55,11 +55,14 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
 }
 
 fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
+    let since = cluster.mine().tick();
+    if !writes && ahead::is_on(cluster) && ahead::serve(cluster, unit, since) {
+        return;
+    }
     if tmk::runs(cluster) {
         return tmk::fault(cluster, unit, writes);
     }
     let view = cluster.my_view();
-    let since = cluster.mine().tick();
     let event = if writes { Demand::WriteFault { view, since } } else { Demand::ReadFault { view, since } };
     loop {
         let last = wait::last_event(cluster);

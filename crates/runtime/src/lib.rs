@@ -12,6 +12,7 @@
 //!
 //! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
 
+mod ahead;
 mod aside;
 mod barrier;
 pub mod buffers;

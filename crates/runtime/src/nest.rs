@@ -27,7 +27,7 @@ use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::migration::Migrating;
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::page::{Action, Buffers, Contents, Demand, Event, Message, Outcome, Protocol, Role, Step};
+use finespun_protocol::page::{Action, Buffers, Contents, Demand, Event, Message, Outcome, Protocol, Role, Step, Time};
 use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId, ViewId};
 
@@ -39,6 +39,37 @@ use crate::meter;
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::{Locked, Release};
 use crate::{misuse, revoke, tmk, wire};
+
+/// Evaluates an expression with the tables of a family, or another where the protocol is not home-based.
+macro_rules! with_tables {
+    ($family:expr, $P:ident => $body:expr, $lazy:expr) => {
+        match $family {
+            Family::Cashmere => {
+                type $P = Cashmere;
+                $body
+            }
+            Family::Broadcasting => {
+                type $P = Broadcasting;
+                $body
+            }
+            Family::Migrating => {
+                type $P = Migrating;
+                $body
+            }
+            Family::StringsRc => {
+                type $P = StringsRc;
+                $body
+            }
+            Family::StringsSc => {
+                type $P = StringsSc;
+                $body
+            }
+            Family::Tmk => $lazy,
+        }
+    };
+}
+
+pub mod ahead;
 
 /// What came with a message.
 #[derive(Clone, Copy)]
@@ -86,35 +117,6 @@ struct Nest<'a, 'm, P: Live> {
 /// store, 2.5 us. So it is kept until the comparisons that found nothing have cost as much as the fault would have.
 const REWRITTEN_WITHIN: u32 = 8;
 
-/// Evaluates an expression with the tables of a family, or another where the protocol is not home-based.
-macro_rules! with_tables {
-    ($family:expr, $P:ident => $body:expr, $lazy:expr) => {
-        match $family {
-            Family::Cashmere => {
-                type $P = Cashmere;
-                $body
-            }
-            Family::Broadcasting => {
-                type $P = Broadcasting;
-                $body
-            }
-            Family::Migrating => {
-                type $P = Migrating;
-                $body
-            }
-            Family::StringsRc => {
-                type $P = StringsRc;
-                $body
-            }
-            Family::StringsSc => {
-                type $P = StringsSc;
-                $body
-            }
-            Family::Tmk => $lazy,
-        }
-    };
-}
-
 /// A view of this process presents an event about a unit.
 pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
     present_joining(cluster, unit, demand, rights, None)
@@ -142,6 +144,18 @@ pub fn present_joining(
 pub fn present_leaving(cluster: &Cluster, unit: UnitId, demand: Demand) -> (Outcome, bool) {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, demand), no_nest())
+}
+
+/// Presents a read fault that has not happened, unless it would take something from somebody: an exclusive page from its
+/// owner, or the choice of a home from the first who really touches a page.
+pub fn try_ahead(cluster: &Cluster, unit: UnitId, since: Time) -> ahead::Tried {
+    let refused = ahead::Tried::Refused;
+    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, unit, since), refused)
+}
+
+/// Are such faults presented at all under the job's protocol?
+pub fn reads_ahead(cluster: &Cluster) -> bool {
+    with_tables!(cluster.shape.family, P => P::READS_AHEAD, true)
 }
 
 /// A message from another node arrived, given by its words.
@@ -317,6 +331,11 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     fn deliver_nested(&mut self, from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'_>) {
         let held = self.held.iter().flatten().count();
         self.deliver(from, to, msg, attached);
+        self.give_back_from(held);
+    }
+
+    /// Gives all locks back but the first `held`.
+    fn give_back_from(&mut self, held: usize) {
         for handler in self.held.iter_mut().skip(held).rev() {
             *handler = None;
         }

@@ -34,6 +34,10 @@ names! {
         WriteFaults = "write_faults",
         /// Whole pages that came from another node.
         PageTransfers = "page_transfers",
+        /// Pages opened ahead of a sequential read.
+        PagesAhead = "pages_ahead",
+        /// Of these, and of those open already, the ones that the read went on behind.
+        PagesAheadFollowed = "pages_ahead_followed",
         /// Twins made.
         Twins = "twins",
         /// Diffs sent to a home on another node.

@@ -36,7 +36,7 @@ use finespun_types::{Access, NodeId, NodeSet, ViewId};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
 use crate::page::{
-    Actions, Buffers, Class, Contents, Event, Message, Place, Protocol, Role, Step, Time, send, send_with,
+    Actions, Ahead, Buffers, Class, Contents, Event, Message, Place, Protocol, Role, Step, Time, send, send_with,
 };
 
 type Action = crate::page::Action<Msg>;
@@ -272,6 +272,7 @@ impl Protocol for Broadcasting {
     type Directory = Entry;
     type Manager = Homes;
     type Impossible = Impossible;
+    const READS_AHEAD: bool = true;
     const BROADCASTS: bool = true;
 
     fn on_unit(unit: &mut Unit, place: Place, now: Time, event: Event<Msg>) -> Result<Step<Msg>, Impossible> {
@@ -291,6 +292,14 @@ impl Protocol for Broadcasting {
 
     fn access(unit: &Unit, view: ViewId) -> Access {
         Cashmere::access(unit, view)
+    }
+
+    fn ahead(unit: &Unit, place: Place, view: ViewId) -> Ahead {
+        unit.ahead(place, view)
+    }
+
+    fn is_read(entry: &Entry) -> bool {
+        Cashmere::is_read(&entry.directory)
     }
 
     fn on_unit_seeing(

@@ -64,7 +64,7 @@ pub use requester::{Mode, Unit};
 
 use finespun_types::{Access, NodeId, NodeSet, ViewId};
 
-use crate::page::{self, Class, Message, Protocol, Role};
+use crate::page::{self, Ahead, Class, Message, Protocol, Role};
 pub use crate::page::{Contents, Outcome, Place, Time};
 
 /// What happens to a node's copy.
@@ -154,6 +154,7 @@ impl Protocol for Cashmere {
     type Manager = Homes;
     type Impossible = Impossible;
     const KEEPS: bool = true;
+    const READS_AHEAD: bool = true;
 
     fn on_unit(unit: &mut Unit, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
         unit.on(place, now, event)
@@ -169,6 +170,14 @@ impl Protocol for Cashmere {
 
     fn access(unit: &Unit, view: ViewId) -> Access {
         page::access(unit.mapped, unit.writers, view)
+    }
+
+    fn ahead(unit: &Unit, place: Place, view: ViewId) -> Ahead {
+        unit.ahead(place, view)
+    }
+
+    fn is_read(directory: &Directory) -> bool {
+        directory.owner().is_none() && !directory.sharers.is_empty()
     }
 }
 

@@ -3,7 +3,7 @@
 use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
 
 use super::{Action, Actions, Contents, Event, Impossible, Msg, Outcome, Place, Step, Time};
-use crate::page::{self, send, send_with};
+use crate::page::{self, Ahead, send, send_with};
 
 /// What the node has of a unit. Stable states are adjectives and nouns; in the others an answer is awaited, and only
 /// the form `None` ever shows them to a second view.
@@ -86,6 +86,20 @@ impl Unit {
     #[must_use]
     pub fn is_current(&self, me: NodeId) -> bool {
         self.is_home(me) || self.updated > self.noticed_at
+    }
+
+    /// See [`page::Protocol::ahead`].
+    #[must_use]
+    pub fn ahead(&self, place: Place, view: ViewId) -> Ahead {
+        match self.mode {
+            _ if self.mapped.contains(view) => Ahead::Mapped,
+            Mode::AskingHome | Mode::Fetching | Mode::Upgrading => Ahead::No,
+            Mode::Exclusive => Ahead::HasCopy,
+            Mode::Shared if self.serves(place, view) => Ahead::HasCopy,
+            Mode::Shared => Ahead::Again,
+            Mode::NoCopy if self.updated > 0 => Ahead::Again,
+            Mode::Untouched | Mode::NoCopy => Ahead::First,
+        }
     }
 
     /// One row per (mode, event); a row that needs more calls a named function. `now` is a fresh tick of the node's

@@ -378,6 +378,14 @@ impl Segment {
         self.pointer::<u8>(Region { offset: self.shape.mesh.offset, len: 1 }, 0)
     }
 
+    /// A bit for each page that a view has wanted.
+    pub fn wanted(&self, view: ViewId) -> &[AtomicU64] {
+        let words = self.shape.pages.div_ceil(64);
+        let first: *const AtomicU64 = self.pointer(self.shape.wanted, usize::from(view.0) * words);
+        // SAFETY: mapped for the life of self, aligned, zero at first; the region has so many words for each view.
+        unsafe { std::slice::from_raw_parts(first, words) }
+    }
+
     /// Puts a unit on a view's dirty list. What is read of the page after this is newer than the list: see
     /// [`View::has_nothing_dirty`].
     pub fn list_dirty(&self, view: ViewId, unit: UnitId) {

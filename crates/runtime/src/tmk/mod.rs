@@ -28,6 +28,7 @@ use finespun_types::{Access, Counter, NODES_MAX, NodeId, UNIT_BYTES, UnitId, Vie
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
+use crate::nest::ahead::Tried;
 use crate::nest::{self, Rights};
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::Locked;
@@ -119,6 +120,29 @@ pub fn fault(cluster: &Cluster, unit: UnitId, write: bool) {
     until_done(cluster, unit, Event::Fault { write });
 }
 
+/// Presents a load that may not have faulted yet, asking other nodes as it says; the page is left to the caller to be opened.
+pub fn try_ahead(cluster: &Cluster, unit: UnitId) -> Tried {
+    loop {
+        let mut hands = Hands::of(With::Nothing, Rights::Left);
+        let (outcome, then) = present(cluster, cluster.me, unit, Event::Fault { write: false }, &mut hands);
+        match outcome {
+            Outcome::Done if hands.is_left => return Tried::Left,
+            Outcome::Done => return Tried::WasOpen,
+            Outcome::Wait if ask(cluster, unit, then, &hands) => {}
+            Outcome::Wait => return Tried::Asked,
+        }
+    }
+}
+
+/// Asks whom the copy's table says: true if the answer is there already.
+fn ask(cluster: &Cluster, unit: UnitId, then: Then, hands: &Hands<'_>) -> bool {
+    match then {
+        Then::AskBase(to) => ask_base(cluster, unit, to),
+        Then::AskDiffs => ask_diffs(cluster, unit, &hands.wants[..cluster.shape.nodes]),
+        Then::Nothing | Then::Diffs(..) | Then::Base | Then::NoBase(..) => false,
+    }
+}
+
 /// Presents an event again and again until it is done, asking other nodes as it says.
 fn until_done(cluster: &Cluster, unit: UnitId, event: Event<'_>) {
     loop {
@@ -133,12 +157,7 @@ fn until_done(cluster: &Cluster, unit: UnitId, event: Event<'_>) {
         if outcome == Outcome::Done {
             return cluster.flush_messages();
         }
-        let answered = match then {
-            Then::AskBase(to) => ask_base(cluster, unit, to),
-            Then::AskDiffs => ask_diffs(cluster, unit, &hands.wants[..cluster.shape.nodes]),
-            Then::Nothing | Then::Diffs(..) | Then::Base | Then::NoBase(..) => false,
-        };
-        if !answered {
+        if !ask(cluster, unit, then, &hands) {
             cluster.flush_messages();
             wait::for_event(cluster, last);
         }

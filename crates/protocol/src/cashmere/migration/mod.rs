@@ -49,7 +49,7 @@ use finespun_types::{Access, NodeId, NodeSet, ViewId};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
 use crate::page::{
-    Action, Class, Contents, Event, Message, Outcome, Place, Protocol, Role, Step, Time, send, send_with,
+    Action, Ahead, Class, Contents, Event, Message, Outcome, Place, Protocol, Role, Step, Time, send, send_with,
 };
 
 /// The messages: those of the other variants, and what moves a home.
@@ -355,6 +355,7 @@ impl Protocol for Migrating {
     type Directory = Entry;
     type Manager = Homes;
     type Impossible = Impossible;
+    const READS_AHEAD: bool = true;
 
     fn on_unit(copied: &mut Copied, place: Place, now: Time, event: Event<Msg>) -> Result<Step<Msg>, Impossible> {
         copied.on(place, now, event)
@@ -380,6 +381,14 @@ impl Protocol for Migrating {
 
     fn access(copied: &Copied, view: ViewId) -> Access {
         Cashmere::access(&copied.unit, view)
+    }
+
+    fn ahead(copied: &Copied, place: Place, view: ViewId) -> Ahead {
+        copied.unit.ahead(place, view)
+    }
+
+    fn is_read(entry: &Entry) -> bool {
+        entry.moved_to().is_none() && Cashmere::is_read(&entry.directory)
     }
 }
 

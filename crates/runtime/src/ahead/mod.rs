@@ -1,0 +1,213 @@
+//! Fetching ahead: where read faults follow each other page by page, one fault opens several pages.
+//!
+//! A page fetched ahead is a read fault presented early; the protocols' tables know nothing else of it. What is saved is the fault
+//! itself (the signal is three quarters of its time where nodes share memory), the system call for each page, and, over messages,
+//! the waiting: the requests of a window go out together.
+//!
+//! **Which pages.** [`streams`] finds streams and how far to look ahead. What is fetched and then not used costs bytes, so history
+//! decides too: a view remembers the pages that it *wanted*, by a fault or by a fault right behind a window that had
+//! them. Where the stream is on such pages it stays on them, however fast; where it is on new ground, windows are a sixteenth of
+//! what the stream has read so far. If a stream stops short of pages that it should have gone on to by this history,
+//! its last window is no longer known to be wanted. [`nest::ahead`] says which pages are not fetched by a guess.
+//!
+//! **Why the mapping may be made when the unit's lock is given back.** A page of the window is in the sharing set and counted as mapped when
+//! its nest is over; the run is mapped when all nests are. In between, whatever comes from other nodes only lists the
+//! unit; it is an acquire of this view that takes the mapping away, under the view's `acquiring` lock, which is held here from before the
+//! first nest until the run is mapped. It is tried, not waited for: a fault may come from a signal handler of a thread that
+//! holds it. Then, and under protocols that revoke, the fault is served by itself. Under lazy release consistency every fault
+//! needs that lock and nobody may sleep with it: there nothing is fetched ahead that has to be waited for. Releases do not need to be kept out:
+//! opening a run never makes a page writable, and never writable pages less than the books say for longer than a fault.
+
+mod streams;
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use finespun_job::switches::Prefetch;
+use finespun_protocol::page::{Demand, Outcome, Time};
+use finespun_types::{Access, Counter, UnitId};
+
+use crate::cluster::Cluster;
+use crate::nest::ahead::Tried;
+use crate::{meter, misuse, nest, tmk, wait};
+use streams::{Found, Streams, WINDOW_MAX};
+
+/// Pages of a stream that do not count as known: a window may be this part of them.
+const NEW_GROUND: u32 = 16;
+
+thread_local! {
+    /// The streams of this thread. Taken out while a fault is served; one in a signal handler meanwhile finds none.
+    static STREAMS: Cell<Streams> = const { Cell::new(Streams::NONE) };
+}
+
+/// Does the job fetch ahead?
+pub fn is_on(cluster: &Cluster) -> bool {
+    let lazy_over_messages = tmk::runs(cluster) && cluster.mesh.is_some();
+    cluster.job.switches.prefetch == Prefetch::Adaptive && nest::reads_ahead(cluster) && !lazy_over_messages
+}
+
+/// Serves a read fault together with those that will follow it, if it is one of a stream. False if it has not been served.
+pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
+    let mut streams = STREAMS.replace(Streams::NONE);
+    let found = streams.fault(unit.0);
+    let room = learn(cluster, unit, &found);
+    let view = cluster.mine().view(cluster.my_view());
+    let alone = (room > 0).then(|| view.acquiring.try_guard()).flatten();
+    let opened = alone.and_then(|_alone| serve_window(cluster, unit, since, found.step, room));
+    if let Some(opened) = opened {
+        streams.opened(&found, opened);
+    }
+    STREAMS.set(streams);
+    opened.is_some()
+}
+
+/// Remembers what the fault tells of pages, and returns how many behind it may be fetched.
+fn learn(cluster: &Cluster, unit: UnitId, found: &Found) -> u32 {
+    if let Some((window, next)) = &found.lost
+        && is_wanted(cluster, *next)
+    {
+        set_wanted(cluster, window.clone(), false);
+    }
+    meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
+    set_wanted(cluster, found.followed.clone(), true);
+    let is_known = is_wanted(cluster, unit.0);
+    set_wanted(cluster, unit.0..unit.0 + 1, true);
+    let page = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32);
+    let goes_on = |ahead: u32| page(ahead).is_some_and(|page| is_wanted(cluster, page));
+    if is_known {
+        (1..=found.window).take_while(|&ahead| goes_on(ahead)).count() as u32
+    } else {
+        found.window.min(found.run / NEW_GROUND)
+    }
+}
+
+fn is_wanted(cluster: &Cluster, page: u32) -> bool {
+    let words = cluster.mine().wanted(cluster.my_view());
+    words.get(page as usize / 64).is_some_and(|word| word.load(Ordering::Relaxed) & 1 << (page % 64) != 0)
+}
+
+fn set_wanted(cluster: &Cluster, pages: Range<u32>, wanted: bool) {
+    let words = cluster.mine().wanted(cluster.my_view());
+    for page in pages {
+        let (word, bit) = (&words[page as usize / 64], 1 << (page % 64));
+        if wanted && word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else if !wanted {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Serves the fault and opens up to `room` pages behind it; returns how many are open there, side by side. `None` if the fault has
+/// to be waited for and this may not be done here.
+fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: u32) -> Option<u32> {
+    let (mut left, mut asked) = (Few::NONE, Few::NONE);
+    // The page that the program waits for is asked for first.
+    match present(cluster, unit, since) {
+        Some(true) => left.push(unit.0),
+        Some(false) => {}
+        None if tmk::runs(cluster) => return None,
+        None => asked.push(unit.0),
+    }
+    let mut open = 0;
+    for ahead in 1..=room {
+        let Some(page) =
+            unit.0.checked_add_signed(step * ahead as i32).filter(|page| (*page as usize) < cluster.shape.pages)
+        else {
+            break;
+        };
+        match try_ahead(cluster, UnitId(page), since) {
+            Tried::Refused => break,
+            Tried::WasOpen => {}
+            Tried::Left => left.push(page),
+            Tried::Asked => asked.push(page),
+        }
+        open += 1;
+    }
+    for &page in asked.as_slice() {
+        if until_present(cluster, UnitId(page), since) {
+            left.push(page);
+        }
+    }
+    cluster.flush_messages();
+    let ahead = left.as_slice().iter().filter(|&&page| page != unit.0).count();
+    meter::count(cluster, Counter::PagesAhead, ahead as u64);
+    open_runs(cluster, &mut left);
+    Some(open)
+}
+
+fn try_ahead(cluster: &Cluster, unit: UnitId, since: Time) -> Tried {
+    if !tmk::runs(cluster) {
+        return nest::try_ahead(cluster, unit, since);
+    }
+    if tmk::access(cluster, unit) != Access::None {
+        return Tried::WasOpen;
+    }
+    match tmk::try_ahead(cluster, unit) {
+        // Another thread of the view has asked for it.
+        Tried::Asked => Tried::Refused,
+        tried @ (Tried::Refused | Tried::WasOpen | Tried::Left) => tried,
+    }
+}
+
+/// Presents a read fault once: whether the page is left to be opened; `None` if the answer is awaited.
+fn present(cluster: &Cluster, unit: UnitId, since: Time) -> Option<bool> {
+    if tmk::runs(cluster) {
+        return match tmk::try_ahead(cluster, unit) {
+            Tried::Left => Some(true),
+            Tried::WasOpen => Some(false),
+            Tried::Asked | Tried::Refused => None,
+        };
+    }
+    let event = Demand::ReadFault { view: cluster.my_view(), since };
+    match nest::present_leaving(cluster, unit, event) {
+        (Outcome::Done | Outcome::Begun, is_left) => Some(is_left),
+        (Outcome::Wait, _) => None,
+    }
+}
+
+/// The same until the page is there.
+fn until_present(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
+    loop {
+        let last = wait::last_event(cluster);
+        if let Some(is_left) = present(cluster, unit, since) {
+            return is_left;
+        }
+        // Without messages the answer came inside the nest.
+        if cluster.mesh.is_some() {
+            cluster.flush_messages();
+            wait::for_event(cluster, last);
+        }
+    }
+}
+
+fn open_runs(cluster: &Cluster, pages: &mut Few) {
+    let (_, mapping) = cluster.view.as_ref().expect("only a process of the program has faults");
+    let pages = &mut pages.pages[..pages.len];
+    pages.sort_unstable();
+    for run in pages.chunk_by(|a, b| a + 1 == *b) {
+        if let Err(error) = mapping.map_read_run(run[0]..run[run.len() - 1] + 1) {
+            misuse::mapping(cluster, UnitId(run[0]), Access::Read, &error);
+        }
+    }
+}
+
+/// A window's pages and the one before them.
+struct Few {
+    pages: [u32; WINDOW_MAX as usize + 1],
+    len: usize,
+}
+
+impl Few {
+    const NONE: Self = Self { pages: [0; WINDOW_MAX as usize + 1], len: 0 };
+
+    fn push(&mut self, page: u32) {
+        self.pages[self.len] = page;
+        self.len += 1;
+    }
+
+    fn as_slice(&self) -> &[u32] {
+        &self.pages[..self.len]
+    }
+}
