@@ -20,7 +20,7 @@
 static const extent FULL = {.pages = 256, .rounds = 12, .pairs = 2000, .most_dirty = 1024, .stream = 64u << 20};
 /* For what is repeated at many points of an axis, in a heap of a mebibyte too. */
 static const extent SHORT = {.pages = 32, .rounds = 12, .pairs = 256, .most_dirty = 16};
-static const extent TINY = {.pages = 8, .rounds = 2, .pairs = 20, .most_dirty = 16, .stream = 1u << 20};
+static const extent TINY = {.pages = 32, .rounds = 2, .pairs = 20, .most_dirty = 16, .stream = 1u << 20};
 
 typedef struct group {
     const char *name;

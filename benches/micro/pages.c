@@ -22,11 +22,11 @@ static void read_pages(uint64_t *pages, size_t count, size_t apart)
 
 typedef enum access { READ, WRITE } access;
 
-/* Process 0 touches every page once; each touch is one sample. */
+/* Process 0 touches every page once, never one beside another, for those would be fetched ahead; each touch is one sample. */
 static void touch(bench *bench, samples *samples, uint64_t *pages, access access, uint64_t value)
 {
     for (size_t page = 0; page < bench->extent.pages; page++) {
-        volatile uint64_t *word = page_of(pages, page);
+        volatile uint64_t *word = page_of(pages, page * 7 % bench->extent.pages);
         uint64_t began = now();
         if (access == READ)
             (void)*word;

@@ -78,9 +78,10 @@ impl<M: Copy + Eq> Later<M> {
 
     /// Takes the first one.
     pub fn next(&mut self) -> Option<Aside<M>> {
-        let first = self.list[0].take();
+        // Most nests put nothing aside.
+        let first = self.list[0].take()?;
         self.list.rotate_left(1);
-        first
+        Some(first)
     }
 
     /// Adds what another nest put aside. Answers in the same words to the same node join: there may be one from every node.
