@@ -140,7 +140,7 @@ pub fn present_joining(
 /// change its mapping, so nobody else does in between: the presenter is the view's only thread, or holds the view's `acquiring` lock, which
 /// whoever closes a page of it must hold. And where a page is closed late, what its old mapping can still show is what a load before
 /// the acquire could have shown; a store through it would be lost, so in a view of several threads a writable page is
-/// not left. Under a protocol that [revokes](revokes) nothing may be left.
+/// not left. Under a protocol that [`revokes`] nothing may be left.
 pub fn present_leaving(cluster: &Cluster, unit: UnitId, demand: Demand) -> (Outcome, bool) {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, demand), no_nest())
