@@ -232,4 +232,9 @@ pub const COUNTED: &[Counted] = &[
     counted("a sharer that misses flushes is left alone and wants to upgrade", [6_563, 24_800, 1_800, 9_740]),
     counted("a word is put back before the release, while a third node fetches", [601, 2_288, 293, 1_420]),
     counted("any of two critical sections, one unit, two processors a node", [88_202, 264_571, 64_184, 215_610]),
+    counted("a writer keeps its right, away from home", [416, 1_168, 272, 940]),
+    counted("a writer keeps its right at home, two sharers", [5_585, 21_482, 2_936, 11_305]),
+    counted("two views of the home write, and keep their rights or not", [2_699, 9_169, 2_318, 6_870]),
+    counted("two views away from home write, and keep their rights or not", [4_360, 13_127, 2_766, 10_547]),
+    counted("a view of two threads keeps its right while the other thread stores", [3_447, 10_584, 2_006, 7_785]),
 ];

@@ -42,6 +42,8 @@ pub struct Unit {
     pub flushing: bool,
     /// The home has acknowledged it.
     pub told: bool,
+    /// It left its view the right to write.
+    pub keeping: bool,
     /// Acknowledgements of sharers that are to come, less those that came: they may come before the home's.
     pub acks_due: i8,
 }
@@ -73,8 +75,8 @@ impl Unit {
 
             // Release. One flush of a unit at a time, so that acknowledgements are told apart.
             (Valid, Flush { .. })    if self.flushing => Step::wait(&[]),
-            (Valid, Flush { view, .. }) if self.dirty => self.flush(view),
-            (Valid, NothingChanged)  if self.flushing => self.flush_done(),
+            (Valid, Flush { view, keep, .. }) if self.dirty => self.flush(view, keep),
+            (Valid, NothingChanged)  if self.flushing => self.nothing_changed(),
 
             // The home's answers.
             (AskingHome, Recv { msg: HomeIs(home), .. }) => { self.set_home(home); Step::done(&[Action::Wake]) }
@@ -166,10 +168,13 @@ impl Unit {
     }
 
     /// One unit of a release: rights first, so that the view's later stores fault and make a new twin; then the diff. For
-    /// other views, which go on writing, the unit stays on the list.
-    fn flush(&mut self, view: ViewId) -> Step {
+    /// views that go on writing, others or this one if it keeps its right, the unit stays on the list.
+    fn flush(&mut self, view: ViewId, keep: bool) -> Step {
         let mut step = Step { outcome: Outcome::Begun, ..Step::done(&[]) };
-        if self.writers.contains(view) {
+        self.keeping = keep && self.writers.contains(view);
+        if self.keeping {
+            step.actions.push(Action::RightKept);
+        } else if self.writers.contains(view) {
             self.writers = self.writers.without(view);
             step.actions.push(Action::Protect { view, access: Access::Read });
         }
@@ -194,8 +199,17 @@ impl Unit {
         if self.told && self.acks_due == 0 { self.flush_done() } else { Step::done(&[]) }
     }
 
+    fn nothing_changed(&mut self) -> Step {
+        let kept = self.keeping;
+        let mut step = self.flush_done();
+        if kept {
+            step.actions.push(Action::KeptInVain);
+        }
+        step
+    }
+
     fn flush_done(&mut self) -> Step {
-        (self.flushing, self.told) = (false, false);
+        (self.flushing, self.told, self.keeping) = (false, false, false);
         Step::done(&[Action::FlushDone(NODE), Action::Wake])
     }
 }

@@ -27,7 +27,7 @@
 //!
 //! **The node releases.** Strings' threads share an address space, so a release by one thread sends what all of them have written
 //! [Strings §2.6]. Here too the dirty list is the node's ([`Protocol::RELEASES_NODE`]), whichever of its processes stored. A view
-//! that releases loses its own right to write; other views go on writing against a refreshed twin, and the unit stays
+//! that releases loses its own right to write, or keeps it ([`Event::Flush`]: no notice ever takes its mapping); other views go on writing against a refreshed twin, and the unit stays
 //! on the list. Therefore a lock may pass inside a node without a release: what was stored before goes out with the node's
 //! next release, whoever makes it, and inside the node the hardware has shown it already.
 //!
@@ -153,6 +153,7 @@ impl Protocol for StringsRc {
     type Impossible = Impossible;
 
     const RELEASES_NODE: bool = true;
+    const KEEPS: bool = true;
 
     fn on_unit(unit: &mut Unit, place: Place, _now: Time, event: Event) -> Result<Step, Impossible> {
         unit.on(place, event)
