@@ -8,6 +8,7 @@ mod bench;
 mod broadcast;
 mod c_programs;
 mod check_globals;
+mod clib_locks;
 mod explain;
 mod fastlink;
 mod fspcc;

@@ -13,6 +13,8 @@ pub struct Checks {
     /// Processors that read a word in a loop for so many seconds, which then ends the job. Not asked for: for longer, which is told,
     /// and nothing ends; 0: not looked for.
     pub spins: Option<u32>,
+    /// Locks of the C library in private variables that several processes use.
+    pub locks: bool,
 }
 
 /// A check by name.
@@ -42,6 +44,11 @@ pub const CHECKS: &[Named] = &[
         name: "spins",
         line: "a loop that reads a plain variable until another node changes it, for 2 seconds, or spins=SECONDS; 0: never",
         set: |checks, value| seconds(value).map(|seconds| checks.spins = Some(seconds)),
+    },
+    Named {
+        name: "locks",
+        line: "a lock of the C library in a private global variable, used by several processes: each locks its own",
+        set: |checks, value| plain(value).map(|()| checks.locks = true),
     },
 ];
 

@@ -154,5 +154,17 @@ pub enum Report {
         message: String,
         /// The exit code of the job.
         exit_code: i32,
+        /// Where the program is loaded, to give addresses in the message their names; 0: not known.
+        #[serde(default)]
+        image: u64,
+    },
+    /// With `--check locks`: a lock of the C library is used in a private variable of the program.
+    Locked {
+        /// The function.
+        call: String,
+        /// The lock's address.
+        address: u64,
+        /// Where the program is loaded.
+        image: u64,
     },
 }

@@ -25,7 +25,9 @@ use crate::control::{Command, Event, Exit, Lines};
 use crate::diagnosis::Diagnosis;
 use crate::globals;
 use crate::memory::{self, Memory};
+use crate::names;
 use crate::output::{self, Output, WriteEnds};
+use crate::private_locks::{PrivateLocks, Use};
 use crate::reap;
 use crate::spins::Spin;
 use crate::spins::wording::Wording;
@@ -131,6 +133,8 @@ struct Launcher {
     deadline: Option<Instant>,
     kills_before: u64,
     wording: Wording,
+    program: PathBuf,
+    locks: PrivateLocks,
 }
 
 struct Node {
@@ -164,6 +168,8 @@ impl Launcher {
             deadline: None,
             kills_before: machine::out_of_memory_kills(),
             wording: Wording::new(file.clone()),
+            program: file.clone(),
+            locks: PrivateLocks::default(),
             job,
         };
         let start = Start {
@@ -287,12 +293,18 @@ impl Launcher {
         Ok(())
     }
 
-    fn on_event(&mut self, node: usize, event: Event) -> io::Result<()> {
+    fn on_event(&mut self, node: usize, mut event: Event) -> io::Result<()> {
+        if let Event::Reported { report: Report::Failed { message, image, .. }, .. } = &mut event {
+            *message = names::named(message, &self.program, *image);
+        }
         match &event {
             Event::Listening { port } => self.on_listening(node, *port),
             Event::Reported { report: Report::Started { faults }, .. } => self.faults = Some(*faults),
             Event::Reported { report: Report::Finalized, .. } => self.finalized = Some(Instant::now()),
             Event::Spins(spin) => return self.on_spin(u32::try_from(node).map_err(io::Error::other)?, spin),
+            Event::Reported { view, report: Report::Locked { call, address, image } } => {
+                self.on_locked((node, view.unwrap_or(0)), call, (*address, *image))?;
+            }
             Event::Spawned { .. } | Event::Reported { .. } | Event::Ended { .. } => {}
         }
         self.roll.on_event(u32::try_from(node).map_err(io::Error::other)?, event);
@@ -310,8 +322,21 @@ impl Launcher {
             let _ = io::stderr().write_all(text.as_bytes()); // nobody reads: nothing to be done
             return Ok(());
         }
-        let report = Report::Failed { message: report.to_string(), exit_code: report.code.exit_code() };
+        let report = Report::Failed { message: report.to_string(), exit_code: report.code.exit_code(), image: 0 };
         self.roll.on_event(node, Event::Reported { view: Some(spin.view), report });
+        Ok(())
+    }
+
+    /// A process uses a lock of the C library in a private variable.
+    fn on_locked(&mut self, (node, view): (usize, u32), call: &str, (address, image): (u64, u64)) -> io::Result<()> {
+        let node = u32::try_from(node).map_err(io::Error::other)?;
+        let processor = (node * self.job.views + view) * self.job.threads;
+        let lock = Use { by: (node, view), processor, call, address, image };
+        if let Some(report) = self.locks.used(lock, &self.program) {
+            let (message, exit_code) = (report.to_string(), report.code.exit_code());
+            let report = Report::Failed { message, exit_code, image: 0 };
+            self.roll.on_event(node, Event::Reported { view: Some(view), report });
+        }
         Ok(())
     }
 

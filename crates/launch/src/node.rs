@@ -44,7 +44,7 @@ pub fn main(args: Vec<OsString>) -> i32 {
     };
     if let Err((code, what)) = node.start() {
         let message = Message { code, place: Place::Node(node.number), what }.to_string();
-        let report = Report::Failed { message, exit_code: code.exit_code() };
+        let report = Report::Failed { message, exit_code: code.exit_code(), image: 0 };
         // If that fails too, the launcher is gone and nobody is left to tell.
         let _ = node.launcher.send(&Event::Reported { view: None, report });
     }
@@ -350,6 +350,7 @@ fn foreign(node: u32, line: &str) -> Report {
     Report::Failed {
         message: Message { code, place: Place::Node(node), what }.to_string(),
         exit_code: code.exit_code(),
+        image: 0,
     }
 }
 

@@ -79,8 +79,8 @@ fn a_lost_peer_gives_way_to_the_signal_that_killed_it() {
 #[test]
 fn the_first_certain_ending_stands() {
     let mut roll = started();
-    roll.on_event(1, reported(Report::Failed { message: "first".into(), exit_code: 20 }));
-    roll.on_event(0, reported(Report::Failed { message: "second".into(), exit_code: 21 }));
+    roll.on_event(1, reported(Report::Failed { message: "first".into(), exit_code: 20, image: 0 }));
+    roll.on_event(0, reported(Report::Failed { message: "second".into(), exit_code: 21, image: 0 }));
     roll.on_event(0, Event::Reported { view: None, report: Report::PeerLost { node: 1 } });
     roll.on_node_ended(1, Exit::Signal(9));
     assert_eq!(ending(&roll), (20, Patience::None, "first".into()));

@@ -74,7 +74,8 @@ pub fn end_job_with(place: Place, failure: &Failure, exit_code: i32) -> ! {
     take_inherited_control();
     // A child made by fork has the stream, but is no part of the job: its end is its parent's business.
     if CONTROL.get().is_some() && !crate::start::is_forked() {
-        tell(&Line::Failed { message: report.to_string(), exit_code });
+        let image = crate::start::started().map_or(0, |runtime| runtime.program.image.start as u64);
+        tell(&Line::Failed { message: report.to_string(), exit_code, image });
     } else {
         eprintln!("{report}");
     }

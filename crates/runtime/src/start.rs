@@ -16,6 +16,7 @@ use finespun_types::{Counter, NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
 use crate::places::{self, Work};
+use crate::program::foreign;
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
@@ -274,6 +275,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
         },
     });
     globals::fill(&globals, &contents);
+    foreign::look_at_locks(cluster.job.checks.locks);
     Ok(RUNTIME.get_or_init(|| Runtime { cluster, model, program }))
 }
 

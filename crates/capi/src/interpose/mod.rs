@@ -19,6 +19,7 @@
 //! | paths | open, fopen, opendir, stat and kin, access, unlink, rename, mkdir, ... | [`paths`] |
 //! | signals | sigaction, signal, pthread_sigmask, sigsuspend and kin | [`signals`] |
 //! | threads | pthread_create, thrd_create | [`threads`] |
+//! | locks, as a check only | pthread_mutex_lock, pthread_cond_wait, sem_wait, mtx_lock and kin | [`locks`] |
 //! | processes | fork, system, popen, posix_spawn, getaddrinfo, exit: on a shared stack | [`processes`] |
 //!
 //! with their 64-bit names and those that `_FORTIFY_SOURCE` uses. Not here, because they load and store in user mode:
@@ -36,6 +37,7 @@
 mod bounce;
 mod errno;
 mod files;
+mod locks;
 mod names;
 mod paths;
 mod pieces;

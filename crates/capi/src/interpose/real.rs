@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
     DIR, FILE, addrinfo, clock_t, clockid_t, epoll_event, fd_set, id_t, idtype_t, iovec, itimerval, mmsghdr, mode_t,
-    msghdr, nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t, posix_spawnattr_t, pthread_attr_t, pthread_t,
-    rlimit, rusage, siginfo_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, stack_t, stat as stat_t,
+    msghdr, nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t, posix_spawnattr_t, pthread_attr_t,
+    pthread_barrier_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, pthread_spinlock_t, pthread_t, rlimit,
+    rusage, sem_t, siginfo_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, stack_t, stat as stat_t,
     statfs as statfs_t, sysinfo as sysinfo_t, timespec, timeval, tms, utsname,
 };
 
@@ -149,6 +150,35 @@ real_functions! {
     FORK = fn fork() -> pid_t;
     EXIT = fn exit(code: c_int) -> ();
     SIGALTSTACK = fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int;
+
+    PTHREAD_MUTEX_LOCK = fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
+    PTHREAD_MUTEX_TRYLOCK = fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int;
+    PTHREAD_MUTEX_TIMEDLOCK = fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, until: *const timespec) -> c_int;
+    PTHREAD_MUTEX_CLOCKLOCK = fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec) -> c_int;
+    PTHREAD_COND_WAIT = fn pthread_cond_wait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int;
+    PTHREAD_COND_TIMEDWAIT = fn pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec) -> c_int;
+    PTHREAD_COND_SIGNAL = fn pthread_cond_signal(condition: *mut pthread_cond_t) -> c_int;
+    PTHREAD_COND_BROADCAST = fn pthread_cond_broadcast(condition: *mut pthread_cond_t) -> c_int;
+    PTHREAD_RWLOCK_RDLOCK = fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int;
+    PTHREAD_RWLOCK_WRLOCK = fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int;
+    PTHREAD_RWLOCK_TRYRDLOCK = fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -> c_int;
+    PTHREAD_RWLOCK_TRYWRLOCK = fn pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) -> c_int;
+    PTHREAD_RWLOCK_TIMEDRDLOCK = fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, until: *const timespec) -> c_int;
+    PTHREAD_RWLOCK_TIMEDWRLOCK = fn pthread_rwlock_timedwrlock(lock: *mut pthread_rwlock_t, until: *const timespec) -> c_int;
+    PTHREAD_SPIN_LOCK = fn pthread_spin_lock(lock: *mut pthread_spinlock_t) -> c_int;
+    PTHREAD_SPIN_TRYLOCK = fn pthread_spin_trylock(lock: *mut pthread_spinlock_t) -> c_int;
+    PTHREAD_BARRIER_WAIT = fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int;
+    SEM_WAIT = fn sem_wait(semaphore: *mut sem_t) -> c_int;
+    SEM_TRYWAIT = fn sem_trywait(semaphore: *mut sem_t) -> c_int;
+    SEM_TIMEDWAIT = fn sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> c_int;
+    SEM_POST = fn sem_post(semaphore: *mut sem_t) -> c_int;
+    MTX_LOCK = fn mtx_lock(mutex: *mut c_void) -> c_int;
+    MTX_TRYLOCK = fn mtx_trylock(mutex: *mut c_void) -> c_int;
+    MTX_TIMEDLOCK = fn mtx_timedlock(mutex: *mut c_void, until: *const timespec) -> c_int;
+    CND_WAIT = fn cnd_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int;
+    CND_TIMEDWAIT = fn cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, until: *const timespec) -> c_int;
+    CND_SIGNAL = fn cnd_signal(condition: *mut c_void) -> c_int;
+    CND_BROADCAST = fn cnd_broadcast(condition: *mut c_void) -> c_int;
 
     SIGPROCMASK = fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;
     PTHREAD_SIGMASK = fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int;

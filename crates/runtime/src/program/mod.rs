@@ -6,11 +6,13 @@
 //!
 //! Here: start and end, who am I, phases; `memory`, `objects` and `threads` for the rest; `quick` for what needs none of this.
 
+pub(crate) mod foreign;
 mod memory;
 mod objects;
 mod quick;
 mod threads;
 
+pub use foreign::{lock_of_one_node, look_at_lock, looks_at_locks};
 pub use memory::*;
 pub use objects::*;
 pub use threads::*;
