@@ -2,7 +2,8 @@
 #   make apps examples      builds build/apps/NAME and build/examples/NAME
 # They use the public headers and the shared library only, and find it beside themselves (../lib).
 APP_LIBRARY ?= build/lib/libfinespun.so
-APP_CFLAGS ?= -O3 -march=x86-64-v2 -std=c11 -Wall -Wextra -Werror
+# Functions and loops begin where they would in any program: where a linker happens to put a short inner loop was worth 40 % of clu.
+APP_CFLAGS ?= -O3 -march=x86-64-v2 -falign-functions=64 -falign-loops=64 -std=c11 -Wall -Wextra -Werror
 APP_LDFLAGS = -Lbuild/lib -lfinespun -Wl,-rpath,'$$ORIGIN/../lib' -lm -lpthread
 
 APPS = sor lu clu matmul gauss tsp stress

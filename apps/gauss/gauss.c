@@ -30,7 +30,8 @@ typedef struct equations {
 
 typedef struct job {
     equations equations;
-    fsp_flag_t *row_ready; /* [order]: 1 when the pivot row may be read */
+    fsp_flag_t *row_ready; /* [order]: the number of the round, from 1, in which the pivot row may be read */
+    uint64_t warm;
     double seconds;
 } job;
 
@@ -67,26 +68,26 @@ static void subtract_pivot_row(const equations *equations, size_t row, size_t pi
         target[column] -= factor * source[column];
 }
 
-static void publish(job *job, size_t pivot)
+static void publish(job *job, size_t pivot, uint32_t round)
 {
     divide_by_pivot(&job->equations, pivot);
-    fsp_flag_set(&job->row_ready[pivot], 1);
+    fsp_flag_set(&job->row_ready[pivot], round);
 }
 
-static void eliminate(job *job, size_t me, size_t processors)
+static void eliminate(job *job, size_t me, size_t processors, uint32_t round)
 {
     const equations *equations = &job->equations;
     size_t next = me; /* my first row that is not yet a pivot row */
     for (size_t pivot = 0; pivot < equations->order; pivot++) {
         if (pivot != next)
-            fsp_flag_wait(&job->row_ready[pivot], 1);
+            fsp_flag_wait(&job->row_ready[pivot], round);
         else if (pivot == 0)
-            publish(job, pivot);
+            publish(job, pivot, round);
         next += pivot == next ? processors : 0;
         for (size_t row = next; row < equations->order; row += processors) {
             subtract_pivot_row(equations, row, pivot);
             if (row == pivot + 1)
-                publish(job, row);
+                publish(job, row, round);
         }
     }
 }
@@ -103,24 +104,31 @@ static void substitute_back(const equations *equations)
     }
 }
 
-static void worker(void *argument)
+static void solve(job *job, size_t me, size_t processors, uint32_t round)
 {
-    job *job = argument;
-    size_t me = (size_t)fsp_processor(), processors = (size_t)fsp_processors();
-    for (size_t row = me; row < job->equations.order; row += processors)
-        fill_row(&job->equations, row); /* first touch by the owner */
-    fsp_barrier_all();
-    double start = seconds_now();
     fsp_phase_begin("eliminate");
-    eliminate(job, me, processors);
+    eliminate(job, me, processors, round);
     fsp_phase_end();
     fsp_phase_begin("substitute");
     if (me == 0)
         substitute_back(&job->equations);
     fsp_phase_end();
     fsp_barrier_all();
-    if (me == 0)
-        job->seconds = seconds_now() - start;
+}
+
+static void worker(void *argument)
+{
+    job *job = argument;
+    size_t me = (size_t)fsp_processor(), processors = (size_t)fsp_processors();
+    for (uint32_t round = 1; round <= job->warm + 1; round++) {
+        for (size_t row = me; row < job->equations.order; row += processors)
+            fill_row(&job->equations, row); /* first touch by the owner */
+        fsp_barrier_all();
+        double start = seconds_now();
+        solve(job, me, processors, round);
+        if (me == 0)
+            job->seconds = seconds_now() - start;
+    }
 }
 
 /* Largest |A x - b| over the rows, with A and b from the seed. */
@@ -138,7 +146,7 @@ static void check_residual(verdict *verdict, const equations *equations)
 }
 
 typedef struct choices {
-    uint64_t size, seed;
+    uint64_t size, seed, warm;
     bool verify, sequential;
 } choices;
 
@@ -208,6 +216,7 @@ static int run_shared(const choices *choices)
     job *job = fsp_calloc(1, sizeof *job);
     equations *equations = &job->equations;
     *equations = shape_of(choices);
+    job->warm = choices->warm;
     equations->rows = fsp_aligned_alloc(4096, equations->order * equations->stride * sizeof(double));
     equations->unknowns = fsp_malloc(equations->order * sizeof(double));
     job->row_ready = fsp_calloc(equations->order, sizeof *job->row_ready);
@@ -223,6 +232,7 @@ int main(int argc, char **argv)
     const option options[] = {
         {"--size", OPTION_SIZE, &choices.size, 1, 1 << 16, &sizes, "equations and unknowns"},
         {"--seed", OPTION_NUMBER, &choices.seed, 0, UINT64_MAX, NULL, "what the equations are filled from"},
+        {"--warm", OPTION_NUMBER, &choices.warm, 0, 1000, NULL, "times to do it all before the time that is measured"},
         {"--verify", OPTION_SWITCH, &choices.verify, 0, 0, NULL, "check A x = b, and against the sequential program"},
         {"--sequential", OPTION_SWITCH, &choices.sequential, 0, 0, NULL, "run alone, in private memory"},
     };
