@@ -35,6 +35,8 @@ use streams::{Found, Streams, WINDOW_MAX};
 
 /// Pages of a stream that do not count as known: a window may be this part of them.
 const NEW_GROUND: u32 = 16;
+/// On new ground the node's frames may not be there yet: so many are made at once, and mapped by the engine.
+const POPULATED_MIN: u32 = 4;
 
 thread_local! {
     /// The streams of this thread. Taken out while a fault is served; one in a signal handler meanwhile finds none.
@@ -51,9 +53,14 @@ pub fn is_on(cluster: &Cluster) -> bool {
 pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
     let mut streams = STREAMS.replace(Streams::NONE);
     let found = streams.fault(unit.0);
-    let room = learn(cluster, unit, &found);
+    let was_known = is_wanted(cluster, unit.0);
+    let room = learn(cluster, unit, &found, was_known);
     let view = cluster.mine().view(cluster.my_view());
     let alone = (room > 0).then(|| view.acquiring.try_guard()).flatten();
+    if alone.is_some() && found.run >= NEW_GROUND * POPULATED_MIN && !was_known {
+        let (a, b) = (unit.0, unit.0.saturating_add_signed(found.step * room as i32));
+        cluster.mine().populate(a.min(b)..a.max(b).saturating_add(1).min(cluster.shape.pages as u32));
+    }
     let opened = alone.and_then(|_alone| serve_window(cluster, unit, since, found.step, room));
     if let Some(opened) = opened {
         streams.opened(&found, opened);
@@ -62,8 +69,8 @@ pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
     opened.is_some()
 }
 
-/// Remembers what the fault tells of pages, and returns how many behind it may be fetched.
-fn learn(cluster: &Cluster, unit: UnitId, found: &Found) -> u32 {
+/// Remembers what the fault tells of pages, of which this one was known to be wanted or not, and returns how many behind it may be fetched.
+fn learn(cluster: &Cluster, unit: UnitId, found: &Found, is_known: bool) -> u32 {
     if let Some((window, next)) = &found.lost
         && is_wanted(cluster, *next)
     {
@@ -71,7 +78,6 @@ fn learn(cluster: &Cluster, unit: UnitId, found: &Found) -> u32 {
     }
     meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
     set_wanted(cluster, found.followed.clone(), true);
-    let is_known = is_wanted(cluster, unit.0);
     set_wanted(cluster, unit.0..unit.0 + 1, true);
     let page = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32);
     let goes_on = |ahead: u32| page(ahead).is_some_and(|page| is_wanted(cluster, page));

@@ -6,6 +6,7 @@
 
 use std::cell::UnsafeCell;
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -376,6 +377,11 @@ impl Segment {
     /// The transport's part of the segment.
     pub fn mesh_memory(&self) -> *mut u8 {
         self.pointer::<u8>(Region { offset: self.shape.mesh.offset, len: 1 }, 0)
+    }
+
+    /// Makes the frames of a run, and the engine's mapping of them, in one go where they are not there yet.
+    pub fn populate(&self, units: Range<u32>) {
+        self.frames.populate(units.start as usize * UNIT_BYTES..units.end as usize * UNIT_BYTES);
     }
 
     /// A bit for each page that a view has wanted.
