@@ -7,6 +7,7 @@
 #   make fix       writes what verify can have written for it
 #   make protocols-table   every application under every protocol, counted
 #   make bench     what each operation costs, beside floors and peers (installs these where it may)
+#   make performance   the same, and how costs grow, into docs/performance/
 #   make strings-figures   every application in the configurations of Strings' ablation
 #   make locks-table       what locking costs, queue against migratory
 #   make install   PREFIX=/usr/local: command, compiler driver, library, headers
@@ -100,6 +101,13 @@ bench: build
 	-scripts/prepare.sh bench
 	$(MAKE) bench-peers
 	build/bin/finespun bench --json build/bench.json --svg build/bench.svg
+
+# Measures everything that docs/performance.md reads, and writes it there; QUIET may put a priority in front, like `chrt -r 1`.
+.PHONY: performance
+performance: build
+	-scripts/prepare.sh bench
+	$(MAKE) bench-peers
+	scripts/performance.sh $(QUIET)
 
 # What docs/protocols/strings-ablation.md reads; need python3.
 .PHONY: strings-figures locks-table
