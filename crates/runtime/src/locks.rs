@@ -72,15 +72,16 @@ fn ask(cluster: &Cluster, slot_index: usize, mutex: u64, event: Event) -> Result
 /// Runs the table of a node, then does what it says. Was anybody granted?
 fn run(cluster: &Cluster, at: NodeId, mutex: u64, event: &Event) -> Result<bool, Failure> {
     let managed = cluster.manager_of(mutex);
-    let place = Place { me: at, manager: managed.node, local_max: LOCAL_MAX };
+    let place = |mutex| Place { me: at, manager: cluster.manager_of(mutex).node, local_max: LOCAL_MAX };
+    let (stripe, node) = (managed.table as usize, cluster.at(at));
+    let word = node.own_word(stripe, managed.word as usize);
     let mut actions = [None; ACTIONS_MAX];
     let mut count = 0;
     let mut note = |action| {
         actions[count] = Some(action);
         count += 1;
     };
-    let granted =
-        cluster.at(at).with_table(managed.table as usize, |table| table.on_migratory(mutex, place, event, &mut note));
+    let granted = node.with_table(stripe, |table| table.on_migratory_beside(word, mutex, &place, event, &mut note));
     let granted = granted.map_err(objects::failure)?;
     for action in actions.into_iter().flatten() {
         match action {

@@ -18,7 +18,8 @@
 //! the manager's engine runs it for the message. The tables cannot tell.
 //!
 //! Beside a table stand words, one for each place that objects' addresses are hashed to: as long as nobody waits, most events of
-//! mutexes and flags are one atomic instruction on a word ([`Word`]), and the table is not asked.
+//! mutexes and flags are one atomic instruction on a word ([`Word`]), and the table is not asked. Mutexes that migrate have words of
+//! their own.
 //!
 //! What the runtime does around an event is what release consistency asks [Cashmere05 §2.1]:
 //!
@@ -52,6 +53,7 @@ pub mod migratory;
 mod mutex;
 mod object;
 mod queue;
+mod resting;
 mod rwlock;
 mod table;
 mod thin;

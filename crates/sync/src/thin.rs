@@ -27,6 +27,8 @@
 //!   set nobody to wake, and a mutex that somebody waits for cannot be taken out of turn.
 //! - Whatever is a mistake, or is of another kind, finds the word in its way and is judged by the table.
 //!
+//! Mutexes that migrate have words of their own at each node, with other rules: `resting.rs`.
+//!
 //! Release and acquire need no more than the word: a quick unlock or set is a store-release, a quick lock or wait a load-acquire
 //! of the same word, and inflating is both.
 
@@ -57,6 +59,11 @@ pub enum Thin {
         /// Its value.
         value: u32,
     },
+    /// Of mutexes whose ownership migrates, this one is this node's and free (`resting.rs`).
+    Rests {
+        /// Its address.
+        mutex: u64,
+    },
     /// The table says it.
     Fat {
         /// How many objects of the place have an entry there.
@@ -72,6 +79,7 @@ const NUMBER_BITS: u32 = 64 - KIND_BITS - ADDRESS_BITS;
 const FAT: u64 = 0;
 const MUTEX: u64 = 1;
 const FLAG: u64 = 2;
+const RESTS: u64 = 3;
 
 impl Thin {
     /// The bits that say it; `None` where the address or the number does not fit, and then the table must.
@@ -83,13 +91,11 @@ impl Thin {
             Self::Fat { entries } => Some((entries as u64 + 1) << KIND_BITS | FAT),
             Self::Mutex { mutex, holder } => pack(MUTEX, mutex, holder.0),
             Self::Flag { flag, value } => pack(FLAG, flag, value),
+            Self::Rests { mutex } => pack(RESTS, mutex, 0),
         }
     }
 
     /// What these bits say.
-    ///
-    /// # Panics
-    /// If they were never made by [`Self::to_bits`].
     #[inline]
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
@@ -100,7 +106,7 @@ impl Thin {
             (FAT, more) => Self::Fat { entries: (more - 1) as u32 },
             (MUTEX, _) => Self::Mutex { mutex: address, holder: ProcessorId(number) },
             (FLAG, _) => Self::Flag { flag: address, value: number },
-            (_, _) => panic!("a word that nobody wrote"),
+            (_, _) => Self::Rests { mutex: address },
         }
     }
 }
@@ -185,10 +191,11 @@ impl Word {
     }
 
     /// A try that found the word taken: by this mutex, and then it fails.
-    fn tried(&self, mutex: u64, who: ProcessorId) -> Quick {
+    pub(crate) fn tried(&self, mutex: u64, who: ProcessorId) -> Quick {
         match self.says() {
             Thin::Mutex { mutex: held, .. } if held == mutex => Quick::Granted(Grant { who, value: 0 }),
-            Thin::Mutex { .. } | Thin::Empty | Thin::Flag { .. } | Thin::Fat { .. } => Quick::ForTable,
+            Thin::Mutex { .. } | Thin::Empty | Thin::Flag { .. } => Quick::ForTable,
+            Thin::Rests { .. } | Thin::Fat { .. } => Quick::ForTable,
         }
     }
 
@@ -214,7 +221,7 @@ impl Word {
                         return Quick::Taken;
                     }
                 }
-                Thin::Mutex { .. } | Thin::Fat { .. } => return Quick::ForTable,
+                Thin::Mutex { .. } | Thin::Rests { .. } | Thin::Fat { .. } => return Quick::ForTable,
             }
         }
     }
@@ -225,17 +232,27 @@ impl Word {
         match self.says() {
             Thin::Empty => Some(0),
             Thin::Flag { flag: there, value } if there == flag => Some(value),
-            Thin::Flag { .. } | Thin::Mutex { .. } | Thin::Fat { .. } => None,
+            Thin::Flag { .. } | Thin::Mutex { .. } | Thin::Rests { .. } | Thin::Fat { .. } => None,
         }
     }
 
     #[inline(always)]
-    fn change(&self, from: u64, to: u64, order: Ordering) -> bool {
+    pub(crate) fn change(&self, from: u64, to: u64, order: Ordering) -> bool {
         self.0.compare_exchange(from, to, order, Ordering::Relaxed).is_ok()
     }
 
-    /// The holder of the table's lock says what a fat word is to say.
-    fn write(&self, thin: Thin) {
+    /// Makes the word empty, and returns what it said.
+    pub(crate) fn take(&self) -> Thin {
+        match self.says() {
+            Thin::Empty => Thin::Empty,
+            Thin::Mutex { .. } | Thin::Flag { .. } | Thin::Rests { .. } | Thin::Fat { .. } => {
+                Thin::from_bits(self.0.swap(EMPTY, Ordering::AcqRel))
+            }
+        }
+    }
+
+    /// The holder of the table's lock says what a word is to say that nobody else may change.
+    pub(crate) fn write(&self, thin: Thin) {
         self.0.store(thin.to_bits().unwrap_or(EMPTY), Ordering::Release);
     }
 }
@@ -263,7 +280,7 @@ impl Table<'_> {
             let entries = match said {
                 Thin::Fat { .. } => return Ok(()),
                 Thin::Empty => 0,
-                Thin::Mutex { .. } | Thin::Flag { .. } => 1,
+                Thin::Mutex { .. } | Thin::Flag { .. } | Thin::Rests { .. } => 1,
             };
             let fat = (Thin::Fat { entries }).to_bits().unwrap_or(EMPTY);
             match word.0.compare_exchange_weak(bits, fat, Ordering::AcqRel, Ordering::Relaxed) {
@@ -272,7 +289,7 @@ impl Table<'_> {
             }
         };
         let (address, kind, state) = match said {
-            Thin::Empty | Thin::Fat { .. } => return Ok(()),
+            Thin::Empty | Thin::Rests { .. } | Thin::Fat { .. } => return Ok(()),
             Thin::Mutex { mutex, holder } => (mutex, Kind::Mutex, [holder.0 + 1, 0]),
             Thin::Flag { flag, value } => (flag, Kind::Flag, [value, 0]),
         };
@@ -329,6 +346,7 @@ mod tests {
             Thin::Mutex { mutex: M, holder: P },
             Thin::Mutex { mutex: far, holder: ProcessorId((1 << 18) - 1) },
             Thin::Flag { flag: 8, value: 1 },
+            Thin::Rests { mutex: M },
         ] {
             assert_eq!(thin.to_bits().map(Thin::from_bits), Some(thin));
         }

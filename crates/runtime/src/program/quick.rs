@@ -1,4 +1,4 @@
-//! Mutexes and flags by the word beside their table, where that is all there is to do.
+//! Mutexes and flags by the word beside their table, which for a mutex that migrates is this node's, where that is all there is to do.
 //!
 //! What surrounds every other call is left out here, and may be:
 //!
@@ -12,7 +12,7 @@
 //! to the end; if not, nothing has happened but perhaps a release, and the caller goes the long way, which also finds out about
 //! mistakes.
 
-use finespun_sync::{Event, Quick, Word};
+use finespun_sync::{Event, Place, Quick, Word, migratory};
 use finespun_types::{Counter, ProcessorId};
 
 use super::inside_slot;
@@ -20,14 +20,13 @@ use super::memory::offset;
 use crate::start::{Runtime, running};
 use crate::{consistency, locks, meter};
 
-/// An object whose word this process may change.
+/// An object that is reached the quick way.
 struct At {
     runtime: &'static Runtime,
     slot: usize,
     who: ProcessorId,
     object: u64,
-    word: &'static Word,
-    is_remote: bool,
+    place: Place,
 }
 
 impl At {
@@ -38,16 +37,22 @@ impl At {
         // A thread that the program made itself gets its slot the long way.
         let slot = meter::slot_index()?;
         offset(cluster, object)?;
-        let at = cluster.manager_of(object as u64);
-        let word = cluster.word_of(&at)?;
-        let who = cluster.processor_at(slot);
-        Some(Self { runtime, slot, who, object: object as u64, word, is_remote: at.node != cluster.me })
+        let (who, place) = (cluster.processor_at(slot), cluster.manager_of(object as u64));
+        Some(Self { runtime, slot, who, object: object as u64, place })
     }
 
-    /// Has the mutex its queue at its manager? One that migrates is another table's.
+    /// The word beside the manager's table, if this process may change it.
     #[inline]
-    fn has_queue(&self) -> bool {
-        !locks::migrate(self.runtime.cluster)
+    fn word(&self) -> Option<&'static Word> {
+        self.runtime.cluster.word_of(&self.place)
+    }
+
+    /// The word of this node's part, if mutexes migrate.
+    #[inline]
+    fn own_word(&self) -> Option<&'static Word> {
+        let cluster = self.runtime.cluster;
+        let Place { table, word, .. } = self.place;
+        locks::migrate(cluster).then(|| cluster.mine().own_word(table as usize, word as usize))
     }
 
     #[inline]
@@ -71,7 +76,7 @@ impl At {
         if let Some(counter) = counter {
             slot.count_own(counter, 1);
         }
-        if self.is_remote {
+        if messages > 0 && self.place.node != self.runtime.cluster.me {
             slot.count_own(Counter::SyncMessages, messages);
         }
     }
@@ -80,9 +85,16 @@ impl At {
 /// Locks a mutex that nobody holds.
 #[inline]
 pub(super) fn lock(mutex: usize) -> bool {
-    let Some(at) = At::of(mutex).filter(At::has_queue) else { return false };
-    let Quick::Granted(_) = at.word.on(Event::Lock { mutex: at.object, who: at.who }) else { return false };
-    at.count(Some(Counter::LockAcquires), 2);
+    let Some(at) = At::of(mutex) else { return false };
+    let (quick, messages) = match at.own_word() {
+        Some(word) => (word.on_resting(at.object, &migratory::Event::Lock(at.who)), 0),
+        None => match at.word() {
+            Some(word) => (word.on(Event::Lock { mutex: at.object, who: at.who }), 2),
+            None => return false,
+        },
+    };
+    let Quick::Granted(_) = quick else { return false };
+    at.count(Some(Counter::LockAcquires), messages);
     at.acquire();
     true
 }
@@ -90,13 +102,19 @@ pub(super) fn lock(mutex: usize) -> bool {
 /// Unlocks a mutex that this processor holds and nobody waits for.
 #[inline]
 pub(super) fn unlock(mutex: usize) -> bool {
-    let Some(at) = At::of(mutex).filter(At::has_queue) else { return false };
-    if !at.word.is_held_by(at.object, at.who) {
+    let Some(at) = At::of(mutex) else { return false };
+    let own = at.own_word();
+    let Some(word) = own.or_else(|| at.word()) else { return false };
+    if !word.is_held_by(at.object, at.who) {
         return false;
     }
     at.release();
-    let Quick::Taken = at.word.on(Event::Unlock { mutex: at.object, who: at.who }) else { return false };
-    at.count(None, 1);
+    let (quick, messages) = match own {
+        Some(word) => (word.on_resting(at.object, &migratory::Event::Unlock(at.who)), 0),
+        None => (word.on(Event::Unlock { mutex: at.object, who: at.who }), 1),
+    };
+    let Quick::Taken = quick else { return false };
+    at.count(None, messages);
     true
 }
 
@@ -104,8 +122,9 @@ pub(super) fn unlock(mutex: usize) -> bool {
 #[inline]
 pub(super) fn set_flag(flag: usize, value: u32) -> bool {
     let Some(at) = At::of(flag) else { return false };
+    let Some(word) = at.word() else { return false };
     at.release();
-    let Quick::Taken = at.word.on(Event::SetFlag { flag: at.object, value }) else { return false };
+    let Quick::Taken = word.on(Event::SetFlag { flag: at.object, value }) else { return false };
     at.count(Some(Counter::Flags), 1);
     true
 }
@@ -114,7 +133,7 @@ pub(super) fn set_flag(flag: usize, value: u32) -> bool {
 #[inline]
 pub(super) fn wait_flag(flag: usize, value: u32) -> Option<u32> {
     let at = At::of(flag)?;
-    let Quick::Granted(grant) = at.word.on(Event::WaitFlag { flag: at.object, value, who: at.who }) else {
+    let Quick::Granted(grant) = at.word()?.on(Event::WaitFlag { flag: at.object, value, who: at.who }) else {
         return None;
     };
     at.count(Some(Counter::Flags), 2);
@@ -126,7 +145,7 @@ pub(super) fn wait_flag(flag: usize, value: u32) -> Option<u32> {
 #[inline]
 pub(super) fn read_flag(flag: usize) -> Option<u32> {
     let at = At::of(flag)?;
-    let Quick::Granted(grant) = at.word.on(Event::ReadFlag { flag: at.object, who: at.who }) else { return None };
+    let Quick::Granted(grant) = at.word()?.on(Event::ReadFlag { flag: at.object, who: at.who }) else { return None };
     at.count(None, 2);
     at.acquire();
     Some(grant.value as u32)

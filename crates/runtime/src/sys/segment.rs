@@ -302,6 +302,13 @@ impl Segment {
         unsafe { &*self.pointer(self.shape.word, stripe * STRIPE_WORDS + word) }
     }
 
+    /// One of the words for this node's parts in mutexes that migrate.
+    #[inline]
+    pub fn own_word(&self, stripe: usize, word: usize) -> &Word {
+        // SAFETY: as for `word`.
+        unsafe { &*self.pointer(self.shape.own_word, stripe * STRIPE_WORDS + word) }
+    }
+
     /// Runs `body` on one of the tables of synchronization objects, under its lock.
     pub fn with_table<R>(&self, stripe: usize, body: impl FnOnce(&mut Table<'_>) -> R) -> R {
         let block: *mut Stripe = self.pointer(self.shape.stripe, stripe);

@@ -78,6 +78,8 @@ pub struct Shape {
     pub entry: Region,
     /// The words beside them.
     pub word: Region,
+    /// The words of this node's parts in mutexes that migrate.
+    pub own_word: Region,
     /// Their waiters: a slot for every waiter of the job in each stripe.
     pub waiter: Region,
     /// The job's threads, by processor, then by guest (node 0).
@@ -230,6 +232,7 @@ impl Shape {
             bucket: next.take::<u32>(STRIPES * STRIPE_BUCKETS),
             entry: next.take::<finespun_sync::Entry>(STRIPES * STRIPE_ENTRIES),
             word: next.take::<finespun_sync::Word>(STRIPES * STRIPE_WORDS),
+            own_word: next.take::<finespun_sync::Word>(STRIPES * STRIPE_WORDS),
             waiter: next.take::<finespun_sync::Waiter>(STRIPES * waiters),
             thread: next.take::<finespun_sync::threads::Slot>(waiters),
             unit: next.take::<UnitSlot>(pages),

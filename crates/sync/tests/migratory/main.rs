@@ -2,6 +2,7 @@
 
 mod world;
 
+use finespun_sync::Thin;
 use finespun_sync::migratory::{Action, Event, Message, Part, Place};
 use finespun_types::NodeId;
 use world::Step::{Await, Back, Enqueue, Leave, Lock, Put, Signal, SkipIfItem, Take, Try, Unlock};
@@ -15,11 +16,21 @@ type Scripts = Vec<(u8, Vec<Step>)>;
 type Bug = fn(Place, &Event, &Store, &mut Store, &mut Vec<Action>);
 
 fn world(manager: u8, scripts: Scripts, bug: Bug) -> Result<usize, String> {
-    explore(&Setting { scripts, manager, local_max: LOCAL_MAX, bug }, &[M, M2])
+    explore(&setting(manager, scripts, bug), &[M, M2])
 }
 
-/// How many states there are when nothing is wrong.
+/// The same with a word beside each table.
+fn world_with_words(manager: u8, scripts: Scripts, bug: Bug) -> Result<usize, String> {
+    explore(&Setting { has_words: true, ..setting(manager, scripts, bug) }, &[M, M2])
+}
+
+fn setting(manager: u8, scripts: Scripts, bug: Bug) -> Setting {
+    Setting { scripts, manager, local_max: LOCAL_MAX, has_words: false, is_late: false, bug }
+}
+
+/// How many states there are when nothing is wrong. With words beside the tables nothing is wrong either.
 fn states(manager: u8, scripts: Scripts) -> usize {
+    world_with_words(manager, scripts.clone(), |_, _, _, _, _| {}).unwrap_or_else(|why| panic!("with words: {why}"));
     world(manager, scripts, |_, _, _, _, _| {}).unwrap_or_else(|why| panic!("{why}"))
 }
 
@@ -76,6 +87,18 @@ fn four_nodes_queue_without_a_queue() {
 fn two_mutexes_do_not_mix() {
     let both = vec![Lock(M), Lock(M2), Unlock(M2), Unlock(M)];
     assert_eq!(states(1, vec![(0, both.clone()), (1, both), (2, sections(M2, 2))]), 1_388);
+}
+
+#[test]
+fn catches_a_word_that_still_says_who_could_take_a_mutex_that_left() {
+    let scripts = vec![(0, sections(M, 2)), (1, sections(M, 2))];
+    let why = world_with_words(0, scripts, |_, event, before, after, _| {
+        if let (Event::Receive(Message::Ask { .. }), Thin::Rests { .. }) = (event, before.thin) {
+            after.thin = before.thin;
+        }
+    });
+    let why = why.expect_err("the bug is caught");
+    assert!(why.contains("both inside") || why.contains("which no processor of this node holds"), "{why}");
 }
 
 #[test]
@@ -168,7 +191,7 @@ fn catches_a_node_that_does_not_ask_again_for_those_left_behind() {
 #[test]
 fn catches_locals_that_go_first_without_bound() {
     let scripts = vec![(1, sections(M, 3)), (1, sections(M, 3)), (2, section(M))];
-    let unbounded = Setting { scripts, manager: 0, local_max: u8::MAX, bug: |_, _, _, _, _| {} };
+    let unbounded = Setting { local_max: u8::MAX, ..setting(0, scripts, |_, _, _, _, _| {}) };
     let why = explore(&unbounded, &[M]).expect_err("the bug is caught");
     assert!(why.contains("a node waits for 2 hand-overs"), "{why}");
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use finespun_sync::migratory::{Action, Event, Message, Part, Place};
-use finespun_sync::{Entry, Event as Object, Grant, Header, Table, Waiter};
+use finespun_sync::{Entry, Event as Object, Grant, Header, Quick, Table, Thin, Waiter, Word};
 use finespun_types::{NodeId, ProcessorId};
 
 /// One step of a processor's script. Every step is a point where anything else may come first.
@@ -35,13 +35,18 @@ pub struct Setting {
     pub scripts: Vec<(u8, Vec<Step>)>,
     pub manager: u8,
     pub local_max: u8,
+    /// Is there a word beside each node's table? One for all mutexes.
+    pub has_words: bool,
+    /// Who comes has looked at the word before.
+    pub is_late: bool,
     /// A broken table: it may alter what the event made of the memory, and the actions.
     pub bug: fn(Place, &Event, before: &Store, after: &mut Store, actions: &mut Vec<Action>),
 }
 
-/// A table's memory.
+/// A table's memory, and the word beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Store {
+    pub thin: Thin,
     header: Header,
     buckets: Vec<u32>,
     entries: Vec<Entry>,
@@ -95,6 +100,8 @@ pub struct World {
 #[derive(Clone, Copy, Debug)]
 pub enum Move {
     Run(usize),
+    /// The same, but what it does goes to the table even where the word would do: it had looked before.
+    RunByTable(usize),
     Arrive(usize),
 }
 
@@ -103,6 +110,7 @@ impl World {
         let nodes = setting.scripts.iter().map(|(node, _)| *node).max().unwrap_or(0).max(setting.manager) + 1;
         let processors = setting.scripts.len();
         let store = Store {
+            thin: Thin::Empty,
             header: Header::default(),
             buckets: vec![0],
             entries: vec![Entry::default(); 4],
@@ -121,6 +129,8 @@ impl World {
 
     fn moves(&self, setting: &Setting) -> Vec<Move> {
         let runs = (0..self.processors.len()).filter(|p| self.can_run(setting, *p)).map(Move::Run);
+        let by_table = (0..self.processors.len()).filter(|p| setting.has_words && self.can_run(setting, *p));
+        let runs = runs.chain(by_table.map(Move::RunByTable));
         runs.chain((0..self.flight.len()).map(Move::Arrive)).collect()
     }
 
@@ -137,6 +147,10 @@ impl World {
     fn step(&mut self, setting: &Setting, next: Move) -> Result<(), String> {
         match next {
             Move::Run(p) => self.run(setting, p)?,
+            Move::RunByTable(p) => {
+                let without = Setting { is_late: true, ..setting.clone() };
+                self.run(&without, p)?;
+            }
             Move::Arrive(index) => match self.flight.swap_remove(index) {
                 Flight::To(node, mutex, message) => self.present(setting, node, mutex, &Event::Receive(message))?,
                 Flight::Grant(mutex, grant) => self.grant(mutex, grant)?,
@@ -233,7 +247,23 @@ impl World {
         let store = &mut self.stores[usize::from(node.0)];
         let before = store.clone();
         let mut actions = Vec::new();
-        let done = store.table().on_migratory(mutex, at, event, &mut |action| actions.push(action));
+        let word = Word::saying(store.thin);
+        if setting.has_words && !setting.is_late {
+            let quick = word.on_resting(mutex, event);
+            store.thin = word.says();
+            match quick {
+                Quick::Granted(grant) => return self.grant(mutex, grant),
+                Quick::Taken => return Ok(()),
+                Quick::NotYet | Quick::ForTable => {}
+            }
+        }
+        let note = &mut |action| actions.push(action);
+        let done = if setting.has_words {
+            store.table().on_migratory_beside(&word, mutex, &|_| at, event, note)
+        } else {
+            store.table().on_migratory(mutex, at, event, note)
+        };
+        store.thin = word.says();
         done.map_err(|error| format!("{node:?} {event:?}: {error}"))?;
         (setting.bug)(at, event, &before, store, &mut actions);
         self.count_bypasses(mutex, node, event, &actions)?;
