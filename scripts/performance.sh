@@ -13,7 +13,7 @@ write() { # write NAME TITLE FLAGS ...: the tables under a title, the drawing be
     shift 2
     "${bench[@]}" "$@" --json "build/bench-$name.json" --svg "$folder/$name.svg" >"build/bench-$name.md"
     {
-        printf '# %s\n\nWritten by `scripts/performance.sh`: `finespun bench %s`; %s.\n\n' "$title" "$*" "$(date -u +%F)"
+        printf '# %s\n\nWritten by `scripts/performance.sh`: `%s`; %s.\n\n' "$title" "finespun bench${*:+ $*}" "$(date -u +%F)"
         cat "build/bench-$name.md"
     } >"$folder/$name.md"
 }
