@@ -8,6 +8,7 @@ mod bench;
 mod broadcast;
 mod c_programs;
 mod check_globals;
+mod check_pointers;
 mod clib_locks;
 mod explain;
 mod fastlink;

@@ -137,6 +137,18 @@ catalogue! {
                told; so is, since it looks the same, one to which every process adds and that one process reads at the end. \
                Variables of the program's shared libraries are not looked at. docs/porting.md says what the check costs.",
     }
+    /// A pointer to private memory in shared memory.
+    PrivatePointer = 15 {
+        why: "at that address other processes have something else, or nothing: the pointer is good only where it was stored",
+        fix: "let it point to shared memory: fsp_malloc, or what `fspcc --share-globals --share-malloc --share-stacks` shares",
+        exit: 15,
+        more: "Told by --check pointers. Whenever a process releases, the pages that it may have written are looked at, and words \
+               that are addresses of its own private memory (stacks, the C library's malloc, variables that are not shared, \
+               libraries) are told, each once. A program that is no PIE (fspcc --share-globals makes none) has its functions and \
+               constants at one address everywhere, and pointers to them are good; in a PIE they are told: link with -no-pie, or pass \
+               an index. A pointer that only its own process follows, such as a FILE in a shared structure, is told too, \
+               since nobody knows who will.",
+    }
     /// Unlock by a processor that does not hold the mutex.
     NotOwner = 20 {
         why: "only the processor that locked a mutex may unlock it",

@@ -148,6 +148,8 @@ pub enum Report {
         /// The node that is gone.
         node: u32,
     },
+    /// With [`checks::Checks::pointers`]: a pointer to private memory was found in shared memory.
+    PrivatePointer(PrivatePointer),
     /// An error that ends the job, already worded for the user (the Display of `finespun_errors::Report`).
     Failed {
         /// The whole message.
@@ -167,4 +169,23 @@ pub enum Report {
         /// Where the program is loaded.
         image: u64,
     },
+}
+
+/// A word of shared memory that is an address of its process's private memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrivatePointer {
+    /// Where it stands, in the shared space.
+    pub address: u64,
+    /// What it is.
+    pub value: u64,
+    /// What memory that is, as a sentence has it.
+    pub memory: String,
+    /// If that is the program's own (a variable, a function, a constant): the linker's address of it.
+    pub in_program: Option<u64>,
+    /// It stands in a global variable of the program, which is shared: `address` is the linker's too.
+    pub in_variable: bool,
+    /// The processor that was about to release it.
+    pub processor: u32,
+    /// The program's file.
+    pub program: String,
 }

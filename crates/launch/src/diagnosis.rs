@@ -4,7 +4,7 @@ use finespun_errors::Report;
 use finespun_job::Job;
 
 /// Findings of one kind that are shown; of the others the number is told.
-pub const SHOWN_MAX: usize = 20;
+const SHOWN_MAX: usize = 20;
 
 /// What a check has to say.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,15 @@ impl Diagnosis {
         self.reports.extend(other.reports);
         self.notes.extend(other.notes);
     }
+}
+
+/// A sentence, and the findings below it, a line each.
+#[must_use]
+pub fn listed(sentence: &str, findings: &[String]) -> String {
+    let shown = findings.iter().take(SHOWN_MAX).map(|line| format!("\n  {line}")).collect::<String>();
+    let rest = findings.len().saturating_sub(SHOWN_MAX);
+    let more = if rest > 0 { format!("\n  and {rest} more") } else { String::new() };
+    format!("{sentence}{shown}{more}")
 }
 
 /// `processor 3 (node 1)`.

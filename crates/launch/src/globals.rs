@@ -18,7 +18,7 @@ use finespun_sys::watch::table::{Header, PATH_MAX, State, place};
 use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
 
-use crate::diagnosis::{Diagnosis, SHOWN_MAX, who};
+use crate::diagnosis::{Diagnosis, listed, who};
 
 /// A byte that one process changed and another read afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,8 +189,5 @@ fn report(told: &[String]) -> Report {
         1 => "a global variable that is not shared is written in one process and read in another".to_owned(),
         count => format!("{count} global variables that are not shared are written in one process and read in another"),
     };
-    let shown = told.iter().take(SHOWN_MAX).map(|line| format!("\n  {line}")).collect::<String>();
-    let rest = told.len().saturating_sub(SHOWN_MAX);
-    let more = if rest > 0 { format!("\n  and {rest} more") } else { String::new() };
-    Report { code: Code::PrivateGlobal, place: Place::Launcher, what: format!("{what}{shown}{more}") }
+    Report { code: Code::PrivateGlobal, place: Place::Launcher, what: listed(&what, told) }
 }

@@ -11,7 +11,9 @@ use std::process::{self, Stdio};
 use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
-use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, Report, Transport};
+use finespun_job::{
+    ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, PrivatePointer, Report, Transport,
+};
 use finespun_runtime::segment::Told;
 use finespun_sys::machine;
 use nix::errno::Errno;
@@ -27,6 +29,7 @@ use crate::globals;
 use crate::memory::{self, Memory};
 use crate::names;
 use crate::output::{self, Output, WriteEnds};
+use crate::pointers;
 use crate::private_locks::{PrivateLocks, Use};
 use crate::reap;
 use crate::spins::Spin;
@@ -122,6 +125,7 @@ struct Launcher {
     job: Job,
     memory: Vec<Memory>,
     watch: Option<OwnedFd>,
+    pointers: Vec<PrivatePointer>,
     signals: SignalFd,
     nodes: Vec<Node>,
     roll: Roll,
@@ -158,6 +162,7 @@ impl Launcher {
             signals: SignalFd::with_flags(handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
             memory,
             watch,
+            pointers: Vec::new(),
             nodes: Vec::new(),
             roll: Roll::new(name, job.nodes, job.views, job.threads),
             ports: vec![None; job.nodes as usize],
@@ -300,6 +305,7 @@ impl Launcher {
         match &event {
             Event::Listening { port } => self.on_listening(node, *port),
             Event::Reported { report: Report::Started { faults }, .. } => self.faults = Some(*faults),
+            Event::Reported { report: Report::PrivatePointer(found), .. } => self.pointers.push(found.clone()),
             Event::Reported { report: Report::Finalized, .. } => self.finalized = Some(Instant::now()),
             Event::Spins(spin) => return self.on_spin(u32::try_from(node).map_err(io::Error::other)?, spin),
             Event::Reported { view, report: Report::Locked { call, address, image } } => {
@@ -429,6 +435,9 @@ impl Launcher {
         let mut diagnosis = Diagnosis::default();
         if let Some(table) = &self.watch {
             diagnosis.add(globals::diagnose(table.as_fd(), &self.job)?);
+        }
+        if self.job.checks.pointers {
+            diagnosis.add(pointers::diagnose(&self.pointers, &self.job));
         }
         Ok(diagnosis)
     }

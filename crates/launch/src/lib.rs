@@ -33,6 +33,7 @@ mod mesh;
 mod names;
 pub mod node;
 mod output;
+mod pointers;
 mod private_locks;
 pub mod program;
 pub mod reap;

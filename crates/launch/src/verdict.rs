@@ -90,7 +90,8 @@ impl Roll {
         match (report, view) {
             (Report::Started { .. }, Some(view)) => self.with(node, view, |view| view.stage = Stage::Started),
             (Report::Finalized, Some(view)) => self.with(node, view, |view| view.stage = Stage::Finalized),
-            (Report::Started { .. } | Report::Finalized, None) | (Report::Locked { .. }, _) => {}
+            (Report::Started { .. } | Report::Finalized, None)
+            | (Report::Locked { .. } | Report::PrivatePointer(_), _) => {}
             (Report::Failed { message, exit_code, .. }, _) => {
                 self.end(Ending { exit_code, message: Some(message), patience: Patience::None });
             }

@@ -13,7 +13,7 @@ use crate::invalidation::Invalidation;
 use crate::join::Outbox;
 use crate::nest::Rights;
 use crate::sys::segment::{Release, View};
-use crate::{meter, misuse, nest, service, tmk, wait};
+use crate::{meter, misuse, nest, pointers, service, tmk, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
@@ -23,6 +23,7 @@ const KEPT: u32 = 1 << 31;
 
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
 pub fn release(cluster: &Cluster) {
+    pointers::look(cluster);
     if tmk::runs(cluster) {
         return meter::timed(cluster, Bucket::Flush, || tmk::steps::release(cluster));
     }

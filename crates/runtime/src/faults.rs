@@ -13,7 +13,7 @@ use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::{self, Rights};
-use crate::{ahead, meter, stacks, tmk, wait};
+use crate::{ahead, meter, pointers, stacks, tmk, wait};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -52,6 +52,9 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
         if writes { (Bucket::WriteFault, Counter::WriteFaults) } else { (Bucket::ReadFault, Counter::ReadFaults) };
     meter::count(cluster, counter, 1);
     meter::timed(cluster, bucket, || serve_untimed(cluster, unit, writes));
+    if writes {
+        pointers::written(unit);
+    }
 }
 
 fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {

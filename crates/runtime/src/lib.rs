@@ -32,6 +32,7 @@ mod nest;
 mod objects;
 mod phases;
 mod places;
+mod pointers;
 pub mod program;
 mod revoke;
 pub mod segment;

@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
 use crate::program::{self, Home};
 use crate::sys::{descriptors, window};
-use crate::{buffers, start};
+use crate::{buffers, pointers, start};
 
 /// Below the stack pointer: what the frames of a C library's function take that makes a system call.
 const BELOW: usize = 2 * UNIT_BYTES;
@@ -57,6 +57,7 @@ pub fn begin(asked: usize, usual: usize) -> program::Result<()> {
         Some(address) => address,
         None => program::allocate(bytes as u64, UNIT_BYTES as u64, Home::Node(usize::from(cluster.me.0)))?,
     };
+    pointers::leave_out(&(address..address + bytes));
     stack::begin(address..address + bytes)
         .map_err(|error| Failure::new(Code::Machine, format!("memory for a thread's signals: {error}")))
 }

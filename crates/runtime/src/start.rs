@@ -21,7 +21,8 @@ use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
 use crate::{
-    barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, revoke, stacks, threads, watch,
+    barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, pointers, revoke, stacks, threads,
+    watch,
 };
 
 /// What runs where `start` is called.
@@ -112,6 +113,7 @@ pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'
     drop(starting);
     let cluster = runtime.cluster;
     watch::begin(cluster, &globals)?;
+    pointers::begin(cluster);
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
     if model == Model::Threads {
         return start_threads(runtime, first, runners);

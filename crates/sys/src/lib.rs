@@ -24,6 +24,7 @@ pub mod fence;
 pub mod futex;
 pub mod lock;
 pub mod machine;
+pub mod maps;
 pub mod memory;
 pub mod probe;
 pub mod process;
