@@ -17,6 +17,7 @@ typedef enum fsp_status {
     FSP_NOT_STARTED = 4, /* before fsp_init or after fsp_finalize */
     FSP_ARGUMENT = 5,    /* an argument is out of range */
     FSP_MACHINE = 6,     /* the machine refused something needed */
+    FSP_PRIVATE = 11,    /* a mutex or other object in private memory, in a job of several processes */
     FSP_BUSY = 16,       /* fsp_mutex_trylock: held; fsp_thread_create: no processor is idle */
     FSP_NOT_OWNER = 20,  /* unlock of a mutex the caller does not hold */
     FSP_COUNT = 21,      /* processors disagree about a barrier's count */

@@ -15,6 +15,7 @@ mod fastlink;
 mod fspcc;
 mod header;
 mod launch;
+mod manners;
 mod misuse;
 mod ports;
 mod pthread;

@@ -47,7 +47,7 @@ mistakes! {
     locking_a_mutex_again_is_an_error: "relock" => "E022",
     a_barrier_of_no_processors_is_an_error: "barrier_of_none" => "E005",
     a_mutex_at_null_is_an_error: "mutex_null" => "E005",
-    a_mutex_in_private_memory_is_an_error: "mutex_private" => "E005",
+    a_mutex_in_private_memory_is_an_error: "mutex_private" => "E011",
     freeing_memory_of_malloc_is_an_error: "free_foreign" => "E051",
     freeing_the_inside_of_a_small_object_is_an_error: "free_interior" => "E051",
     freeing_the_inside_of_a_large_object_is_an_error: "free_interior_of_pages" => "E051",

@@ -71,6 +71,7 @@ fn text_of(code: c_int) -> &'static CStr {
         4 => c"the runtime is not running: before fsp_init, or after fsp_finalize",
         5 => c"an argument is out of its range",
         6 => c"the machine refused something that is needed",
+        11 => c"a synchronization object in private memory, in a job of several processes",
         16 => c"busy: the mutex is held, or no processor is idle",
         20 => c"the caller does not hold the mutex",
         21 => c"processors disagree about the barrier's count",

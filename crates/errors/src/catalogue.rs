@@ -99,15 +99,15 @@ catalogue! {
         more: "The message names the file and the reason the kernel gave. The file of --stats is tried before the job \
                starts, so that no run is lost by it.",
     }
-    /// A pthread object in private memory, in a job of several processes.
+    /// A synchronization object in private memory, in a job of several processes.
     PrivateObject = 11 {
         why: "threads of this program run in several processes, and an object in private memory is another one in each",
         fix: "build with `fspcc --pthread`, which shares globals and malloc, or put the object where fsp_malloc says",
         exit: 11,
-        more: "A mutex, condition variable, barrier, rwlock, semaphore, spin lock or once-control of the pthread layer stands \
+        more: "A mutex, condition variable, barrier, flag, rwlock, semaphore, spin lock or once-control stands \
                in memory that only one process of the job sees: on a stack, or in globals or malloc memory of a program \
                that was built without --share-globals, --share-malloc or --share-stacks. It would protect that process only. In a job of \
-               one process (-n 1 -p 1) such objects work as ever.",
+               one process (-n 1 -p 1) those of the pthread layer work as ever.",
     }
     /// A pointer to private memory handed to a thread that may run elsewhere.
     PrivateArgument = 12 {

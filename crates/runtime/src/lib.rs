@@ -33,6 +33,7 @@ mod objects;
 mod phases;
 mod places;
 mod pointers;
+pub mod private;
 pub mod program;
 mod revoke;
 pub mod segment;

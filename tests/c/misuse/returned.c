@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     expect("trylock of a free mutex", fsp_mutex_trylock(mutex), FSP_OK);
     expect("unlock after trylock", fsp_mutex_unlock(mutex), FSP_OK);
     expect("lock of NULL", fsp_mutex_lock(NULL), FSP_ARGUMENT);
-    expect("lock of private memory", fsp_mutex_lock(&private), FSP_ARGUMENT);
+    expect("lock of private memory", fsp_mutex_lock(&private), FSP_PRIVATE);
     fsp_cond_t *cond = fsp_calloc(1, sizeof *cond);
     expect("wait without the mutex", fsp_cond_wait(cond, mutex), FSP_NOT_OWNER);
     fsp_barrier_t *barrier = fsp_calloc(1, sizeof *barrier);

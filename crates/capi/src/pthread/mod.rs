@@ -32,7 +32,6 @@ mod held;
 mod keys;
 mod mutex;
 mod others;
-mod private;
 mod rwlock;
 pub mod stacks;
 mod start;
@@ -42,7 +41,7 @@ mod time;
 use std::ffi::c_int;
 
 use finespun_errors::Code;
-use finespun_runtime::{Failure, program};
+use finespun_runtime::{Failure, private, program};
 pub use threads::{keep, make};
 
 use crate::error::refuse;
@@ -63,11 +62,7 @@ fn whose<T: ?Sized>(object: *const T, kind: &str) -> Result<Whose, Failure> {
         return Ok(Whose::Ours);
     }
     match program::identity() {
-        Ok(me) if me.processes > 1 => {
-            let place = private::name_of(address);
-            let what = format!("the {kind} at {address:#x} is private memory of process {} ({place})", me.process);
-            Err(Failure { code: Code::PrivateObject, what })
-        }
+        Ok(me) if me.processes > 1 => Err(private::object(address, kind, me.process)),
         Ok(_) | Err(_) => Ok(Whose::Theirs),
     }
 }

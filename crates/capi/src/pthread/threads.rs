@@ -9,7 +9,7 @@ use finespun_errors::Code;
 use finespun_runtime::{Failure, Work, program};
 use libc::{clockid_t, pthread_attr_t, pthread_t, sched_param, size_t};
 
-use super::{keys, mistake, posix, private, stacks, start};
+use super::{keys, mistake, posix, stacks, start};
 use crate::interpose::real;
 
 /// The handle of the thread that runs main. No thread of the job has it: they count up from 1 in its upper half.
@@ -153,7 +153,7 @@ fn check_argument(argument: usize) -> program::Result<()> {
     if argument < NO_POINTER || program::is_shared(argument) || program::identity()?.processes == 1 {
         return Ok(());
     }
-    match private::writable_name_of(argument) {
+    match finespun_runtime::private::writable_name_of(argument) {
         None => Ok(()),
         Some(name) => {
             let what = format!("pthread_create: the argument {argument:#x} points to private memory ({name})");

@@ -12,7 +12,7 @@ use super::{Entered, Result, inside, quick};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::start::Model;
-use crate::{barrier, consistency, locks, meter, objects};
+use crate::{barrier, consistency, locks, meter, objects, private};
 
 /// Locks a mutex.
 ///
@@ -370,11 +370,15 @@ fn inside_at<R: 'static>(
 ) -> Result<R> {
     inside(move |entered| match offset(entered.cluster, address) {
         Some(_) => body(entered),
-        None => Err(not_shared(address, kind)),
+        None => Err(not_shared(entered.cluster, address, kind)),
     })
 }
 
-fn not_shared(address: usize, kind: &str) -> Failure {
+fn not_shared(cluster: &Cluster, address: usize, kind: &str) -> Failure {
+    let (me, views) = (usize::from(cluster.me.0), cluster.shape.views);
+    if cluster.shape.nodes * views > 1 && private::is_mapped(address) {
+        return private::object(address, kind, me * views + usize::from(cluster.my_view().0));
+    }
     let what = format!("the {kind} at {address:#x} is not in shared memory: allocate it with fsp_malloc");
     Failure { code: Code::Argument, what }
 }
@@ -384,6 +388,6 @@ fn check_object(cluster: &Cluster, object: usize, kind: &str) -> Result<()> {
     match offset(cluster, object) {
         Some(offset) if offset % 8 == 0 => Ok(()),
         Some(_) => Err(Failure::new(Code::Argument, format!("the {kind} at {object:#x} is not aligned to 8 bytes"))),
-        None => Err(not_shared(object, kind)),
+        None => Err(not_shared(cluster, object, kind)),
     }
 }

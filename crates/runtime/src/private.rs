@@ -2,6 +2,10 @@
 
 use std::fs;
 
+use finespun_errors::Code;
+
+use crate::misuse::Failure;
+
 /// One line of `/proc/self/maps`.
 struct Mapped {
     is_writable: bool,
@@ -25,6 +29,18 @@ fn mapping_of(address: usize) -> Option<Mapped> {
             name,
         })
     })
+}
+
+/// A synchronization object that lies in memory of one process, in a job of several.
+pub fn object(address: usize, kind: &str, process: usize) -> Failure {
+    let place = name_of(address);
+    let what = format!("the {kind} at {address:#x} is private memory of process {process} ({place})");
+    Failure { code: Code::PrivateObject, what }
+}
+
+/// Is there memory at this address?
+pub fn is_mapped(address: usize) -> bool {
+    mapping_of(address).is_some()
 }
 
 /// Which memory it is: "the stack", "a global variable" ...
