@@ -188,7 +188,7 @@ pub fn parallel_processors() -> Result<std::ops::Range<usize>> {
     })
 }
 
-/// Gives the calling thread a stack in the shared space; see [`crate::stacks`]. After [`begin_thread`], or in main.
+/// Gives the calling thread a stack in the shared space; see the module `stacks`. After [`begin_thread`], or in main.
 ///
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::Machine`].
