@@ -102,7 +102,7 @@ catalogue! {
     /// A synchronization object in private memory, in a job of several processes.
     PrivateObject = 11 {
         why: "threads of this program run in several processes, and an object in private memory is another one in each",
-        fix: "build with `fspcc --pthread`, which shares globals and malloc, or put the object where fsp_malloc says",
+        fix: "build with `fspcc --pthread --share-stacks`, which shares them all, or put the object where fsp_malloc says",
         exit: 11,
         more: "A mutex, condition variable, barrier, flag, rwlock, semaphore, spin lock or once-control stands \
                in memory that only one process of the job sees: on a stack, or in globals or malloc memory of a program \

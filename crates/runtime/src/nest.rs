@@ -38,7 +38,7 @@ use crate::live::Live;
 use crate::meter;
 use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::{Locked, Release};
-use crate::{misuse, revoke, tmk, wire};
+use crate::{globals, misuse, revoke, tmk, wire};
 
 /// Evaluates an expression with the tables of a family, or another where the protocol is not home-based.
 macro_rules! with_tables {
@@ -512,7 +512,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
             revoke::mapped(cluster);
         }
         if let Err(error) = changed {
-            misuse::mapping(cluster, self.unit, access, &error);
+            globals::not_mapped(cluster, self.unit, access, &error);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::sys::{descriptors, window};
 use crate::{buffers, pointers, start};
 
 /// Below the stack pointer: what the frames of a C library's function take that makes a system call.
-const BELOW: usize = 2 * UNIT_BYTES;
+const BELOW: usize = UNIT_BYTES;
 /// Above: variables of the caller.
 const ABOVE: usize = 1024;
 

@@ -82,10 +82,12 @@ thread_local! {
 /// Runs `body` with the mask that the program had before the outermost [`SignalsBlocked`] of this thread; without one it just
 /// runs it.
 pub(crate) fn with_mask_of_program<R>(body: impl FnOnce() -> R) -> R {
-    let Some(program) = OF_PROGRAM.get() else { return body() };
+    // Taken meanwhile: what a handler of the program does in here has a mask of its own, in which its signal is blocked.
+    let Some(program) = OF_PROGRAM.take() else { return body() };
     set_mask(program);
     let result = body();
     set_mask(!OF_THE_C_LIBRARY);
+    OF_PROGRAM.set(Some(program));
     result
 }
 

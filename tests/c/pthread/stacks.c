@@ -329,6 +329,65 @@ static void systems(void)
     CHECK(results[1] == 21 && results[2] == 31);
 }
 
+/* ---- alarms, whose handler uses the stack that it interrupts and more of its own, wherever the thread is just then ---- */
+
+struct alarmed {
+    pthread_mutex_t *lock;
+    long *sum;
+};
+
+static _Thread_local volatile long *alarms;
+
+static void on_alarm(int signal)
+{
+    volatile char frame[10000];
+    frame[0] = frame[9999] = (char)signal;
+    if (alarms) *alarms += frame[0] == SIGALRM;
+}
+
+static int descend(int depth, struct alarmed *of)
+{
+    volatile char frame[700];
+    for (int i = 0; i < 700; i++) frame[i] = (char)depth;
+    if (depth > 0) {
+        descend(depth - 1, of);
+    } else {
+        pthread_mutex_lock(of->lock);
+        ++*of->sum;
+        pthread_mutex_unlock(of->lock);
+    }
+    for (int i = 0; i < 700; i++) CHECK(frame[i] == (char)depth);
+    return depth;
+}
+
+static void *be_alarmed(void *argument)
+{
+    volatile long counted = 0;
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 700}, {0, 700}}, never = {{0, 0}, {0, 0}};
+    alarms = &counted;
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+    for (int round = 0; round < 120; round++) {
+        descend(round % 40, argument);
+        free(malloc((size_t)round * 50));
+    }
+    CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+    alarms = NULL;
+    return NULL;
+}
+
+static void alarmed(void)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    long sum = 0;
+    struct alarmed shared = {&lock, &sum};
+    pthread_t threads[5];
+    for (int i = 0; i < 5; i++) CHECK(pthread_create(&threads[i], NULL, be_alarmed, &shared) == 0);
+    be_alarmed(&shared);
+    for (int i = 0; i < 5; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(sum == 720);
+}
+
 /* ---- the end of a thread, by any way, and stacks of any size ---- */
 
 static pthread_key_t key;
@@ -421,6 +480,7 @@ int main(int argc, char **argv)
     objects_in_frames();
     ends();
     systems();
+    alarmed();
     printf("stacks: all right\n");
     return 0;
 }

@@ -65,6 +65,16 @@ pub unsafe extern "C-unwind" fn pclose(stream: *mut FILE) -> c_int {
     stack::on_private(move || unsafe { real::pclose(stream) })
 }
 
+/// `realpath(3)`
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn realpath(path: *const c_char, resolved: *mut c_char) -> *mut c_char {
+    // SAFETY: the caller's own arguments, under the caller's promise.
+    stack::on_private(move || unsafe { real::realpath(path, resolved) })
+}
+
 /// `getaddrinfo(3)`
 ///
 /// # Safety

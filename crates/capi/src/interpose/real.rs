@@ -146,6 +146,7 @@ real_functions! {
     POSIX_SPAWN = fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t, attributes: *const posix_spawnattr_t, words: *const *mut c_char, environment: *const *mut c_char) -> c_int;
     POSIX_SPAWNP = fn posix_spawnp(pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t, attributes: *const posix_spawnattr_t, words: *const *mut c_char, environment: *const *mut c_char) -> c_int;
     PCLOSE = fn pclose(stream: *mut FILE) -> c_int;
+    REALPATH = fn realpath(path: *const c_char, resolved: *mut c_char) -> *mut c_char;
     GETADDRINFO = fn getaddrinfo(node: *const c_char, service: *const c_char, hints: *const addrinfo, to: *mut *mut addrinfo) -> c_int;
     FORK = fn fork() -> pid_t;
     EXIT = fn exit(code: c_int) -> ();

@@ -26,6 +26,9 @@ pub extern "C" fn fsp_pthread_start() {
     static STARTED: std::sync::Once = std::sync::Once::new();
     STARTED.call_once(|| {
         interpose::let_faults_in();
+        if interpose::are_ours() {
+            finespun_sys::signals::put_off_from_now_on();
+        }
         // SAFETY: the C library's stream, which nobody has used yet; no buffer is given. Lines of all processes then come
         // out whole, and in the order in which the program makes them.
         unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };

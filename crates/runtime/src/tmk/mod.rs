@@ -34,7 +34,7 @@ use crate::sys::frames::{self, DiffBuffer, Page};
 use crate::sys::segment::Locked;
 use crate::sys::tmk::{Full, Store};
 use crate::wire::HEADER_BYTES;
-use crate::{meter, misuse, wait, wire};
+use crate::{globals, meter, misuse, wait, wire};
 use finespun_errors::Code;
 
 /// The node's only view.
@@ -464,7 +464,7 @@ impl At<'_, '_, '_> {
             }
         };
         if let Err(error) = changed {
-            misuse::mapping(self.cluster, self.unit, access, &error);
+            globals::not_mapped(self.cluster, self.unit, access, &error);
         }
     }
 }
