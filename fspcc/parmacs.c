@@ -113,6 +113,15 @@ void fsp_parmacs_unlock(fsp_mutex_t *lock)
 void fsp_parmacs_barrier(fsp_barrier_t *barrier, long count)
 {
     write_output();
+    /* With one processor the processes are threads of their own, as many as there are. */
+    if (count > fsp_processors() && fsp_processors() > 1) {
+        char why[200];
+        snprintf(why, sizeof why,
+                 "BARRIER waits for %ld processes, but the job has %d processors: so many can never come. Give the number of processes, "
+                 "or start it with more (finespun run -n NODES -p PROCESSES)",
+                 count, fsp_processors());
+        fsp_abort(1, why);
+    }
     fsp_barrier_wait(barrier, (unsigned)count);
 }
 

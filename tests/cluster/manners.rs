@@ -28,10 +28,14 @@ fn program(manner: &str, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// Runs the case over both transports: the message of each, with addresses as `ADDRESS`.
+/// Runs the case on two nodes over both transports: the message of each, with addresses as `ADDRESS`.
 fn said(program: &std::path::Path, case: &str) -> Vec<String> {
+    said_on(2, program, case)
+}
+
+fn said_on(nodes: u32, program: &std::path::Path, case: &str) -> Vec<String> {
     let say = |transport| {
-        let done = Job::new(&format!("--quiet -n 2 --transport {transport}"), program, case).limit(20).run();
+        let done = Job::new(&format!("--quiet -n {nodes} --transport {transport}"), program, case).limit(20).run();
         assert_eq!(done.stderr.matches("finespun: error E").count(), 1, "one message\n{done}");
         let mut parts = done.stderr.split("0x");
         let mut text = parts.next().unwrap_or_default().to_owned();
@@ -53,8 +57,8 @@ fn says(program: &std::path::Path, case: &str, expected: &str) {
 
 /// Who comes first is not said.
 #[track_caller]
-fn says_that_counts_differ(program: &std::path::Path, barrier: &str) {
-    for text in said(program, "barrier") {
+fn says_that_counts_differ(nodes: u32, program: &std::path::Path, barrier: &str) {
+    for text in said_on(nodes, program, "barrier") {
         let message = |who: u32, count: u32, first: u32| {
             format!(
                 "finespun: error E021 (node {who}, processor {who}): arrival at the barrier at {barrier} with a count of \
@@ -82,7 +86,7 @@ fn with_the_fsp_calls() {
          (a global or static variable){E011}"
     );
     says(&program, "lock", &expected);
-    says_that_counts_differ(&program, "ADDRESS");
+    says_that_counts_differ(2, &program, "ADDRESS");
 }
 
 #[test]
@@ -97,7 +101,17 @@ fn with_the_parmacs_macros() {
         assert!(mistake, "{text}");
     }
     let global = line("BARDEC(meeting)");
-    says_that_counts_differ(&program, &format!("ADDRESS, `meeting` ({global}),"));
+    says_that_counts_differ(3, &program, &format!("ADDRESS, `meeting` ({global}),"));
+    let too_many = "finespun: error E042 (node 1, processor 1): BARRIER waits for 3 processes, but the job has 2 processors: so \
+                    many can never come. Give the number of processes, or start it with more (finespun run -n NODES -p PROCESSES)
+  why: the program ended the job by fsp_abort
+  fix: see the message: it is the program's own
+  more: finespun explain E042
+";
+    for text in said(&program, "barrier") {
+        // Who comes second asks for three.
+        assert_eq!(text.replace("node 0, processor 0", "node 1, processor 1"), too_many);
+    }
 }
 
 #[test]
