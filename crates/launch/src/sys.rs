@@ -37,8 +37,10 @@ pub fn spawn(command: &mut Command, inheritance: Inheritance) -> io::Result<Chil
     let prepare = move || {
         nix::sys::prctl::set_pdeathsig(inheritance.parent_death)?;
         if getppid() != parent {
-            // The parent ended before we asked to be told.
-            return Err(Errno::ESRCH.into());
+            // The parent ended before we asked to be told: nobody is there for an error, and the standard library would abort with
+            // words of its own.
+            // SAFETY: _exit ends this child at once, and is async-signal-safe.
+            unsafe { nix::libc::_exit(1) };
         }
         for &fd in &inheritance.descriptors {
             keep_over_exec(fd)?;
