@@ -30,6 +30,13 @@ exec {never}<> <(:)
 forever() { while true; do read -r -t 0.1 -u "$never"; done; }
 "#;
 
+/// Whoever runs the tests may have had signals ignored (a shell does so for what it starts in the background).
+fn with_default_signals(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,TERM,HUP,QUIT,PIPE", program]);
+    command
+}
+
 pub struct World {
     folder: TempDir,
 }
@@ -98,7 +105,7 @@ impl World {
     pub fn start_on_terminal(&self, flags: &[&str], script: &str) -> Job {
         let program = self.file("program", &format!("{PRELUDE}{script}\n"));
         let line = [&[env!("CARGO_BIN_EXE_finespun"), "run"], flags, &[program.as_str()]].concat().join(" ");
-        let mut command = Command::new("script");
+        let mut command = with_default_signals("script");
         command.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm");
         self.spawn_command(command, &[])
     }
@@ -113,9 +120,8 @@ impl World {
     }
 
     fn spawn(&self, environment: &[(&str, &str)], args: &[&str]) -> Job {
-        // Whoever runs the tests may have had signals ignored (a shell does so for what it starts in the background).
-        let mut command = Command::new("env");
-        command.args(["--default-signal=INT,TERM,HUP,QUIT,PIPE", env!("CARGO_BIN_EXE_finespun")]).args(args);
+        let mut command = with_default_signals(env!("CARGO_BIN_EXE_finespun"));
+        command.args(args);
         self.spawn_command(command, environment)
     }
 
