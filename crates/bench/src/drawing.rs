@@ -44,20 +44,22 @@ fn render(
 ) -> Result<(), Box<dyn std::error::Error>> {
     area.fill(&WHITE)?;
     let most = rows.iter().map(|row| row.median_ns).fold(1_000.0, f64::max);
-    let lines = (cases.len() + settings.len()) as f64;
+    let lines = (cases.len() + settings.len()) as i32;
     let mut chart = ChartBuilder::on(area)
         .caption("Nanoseconds an operation, medians", ("sans-serif", 18))
         .margin(10)
         .x_label_area_size(30)
         .y_label_area_size(160)
-        .build_cartesian_2d((10.0..2.0 * most).log_scale(), 0.0..lines)?;
-    let name = |place: &f64| {
-        let number = (cases.len() as f64 - place).round() as usize;
-        cases.get(number).filter(|_| *place <= cases.len() as f64).cloned().unwrap_or_default()
+        .build_cartesian_2d((10.0..2.0 * most).log_scale(), 0..lines)?;
+    let height_of = |number: usize| cases.len() as i32 - number as i32;
+    let name = |place: &i32| {
+        let number = (0..cases.len()).find(|&number| height_of(number) == *place);
+        number.map(|number| cases[number].clone()).unwrap_or_default()
     };
     chart
         .configure_mesh()
-        .y_labels(cases.len() + settings.len())
+        .x_label_formatter(&tick)
+        .y_labels(2 * lines as usize) // so that none is left out
         .y_label_formatter(&name)
         .light_line_style(WHITE)
         .draw()?;
@@ -65,7 +67,7 @@ fn render(
         let style = COLOURS[number % COLOURS.len()].filled();
         let marks = rows.iter().filter(|row| setting(row) == *wanted).filter_map(|row| {
             let place = cases.iter().position(|case| *case == row.case)?;
-            Some(Circle::new((row.median_ns, cases.len() as f64 - place as f64), 4, style))
+            Some(Circle::new((row.median_ns, height_of(place)), 4, style))
         });
         chart.draw_series(marks)?.label(wanted.clone()).legend(move |(x, y)| Circle::new((x + 8, y), 4, style));
     }
@@ -84,12 +86,14 @@ pub fn draw_scale(scale: &Scale, path: &Path) -> Result<(), String> {
     if axes.is_empty() {
         return Err("no growth was measured: nothing to draw".into());
     }
-    let lines = axes.len().div_ceil(2);
+    // One more for the legend.
+    let lines = (axes.len() + 1).div_ceil(2);
     let area = SVGBackend::new(path, (WIDTH, FIELD_HEIGHT * lines as u32)).into_drawing_area();
     let fields = area.split_evenly((lines, 2));
     area.fill(&WHITE)
         .map_err(Into::into)
         .and_then(|()| axes.iter().zip(&fields).try_for_each(|(axis, field)| field_of(field, axis, &cases, &points)))
+        .and_then(|()| legend(&fields[axes.len()], &cases))
         .and_then(|()| area.present().map_err(Into::into))
         .map_err(|error: Box<dyn std::error::Error>| format!("{}: {error}", path.display()))
 }
@@ -109,17 +113,31 @@ fn field_of(
         .x_label_area_size(28)
         .y_label_area_size(70)
         .build_cartesian_2d((0.9..1.1 * last).log_scale(), (2.0..3.0 * most).log_scale())?;
-    chart.configure_mesh().light_line_style(WHITE).draw()?;
+    chart.configure_mesh().light_line_style(WHITE).x_label_formatter(&tick).y_label_formatter(&tick).draw()?;
     for (number, case) in cases.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
         let line = here.iter().filter(|point| point.case == *case).map(|point| (point.at as f64, point.min_ns));
-        chart
-            .draw_series(LineSeries::new(line, colour).point_size(3))?
-            .label(case.clone())
-            .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
+        chart.draw_series(LineSeries::new(line, colour).point_size(3))?;
     }
-    chart.configure_series_labels().border_style(BLACK).position(SeriesLabelPosition::UpperLeft).draw()?;
     Ok(())
+}
+
+fn legend(
+    field: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    cases: &[String],
+) -> Result<(), Box<dyn std::error::Error>> {
+    for (number, case) in cases.iter().enumerate() {
+        let y = 60 + LINE_HEIGHT as i32 * number as i32;
+        field.draw(&Circle::new((90, y), 4, COLOURS[number % COLOURS.len()].filled()))?;
+        field.draw(&Text::new(case.clone(), (104, y - 6), ("sans-serif", 13)))?;
+    }
+    Ok(())
+}
+
+/// The label of a tick on a logarithmic axis: of 1, 2, 3, ... 10, 20, ... those with a first digit of 1, 2 or 5, for more have no room.
+fn tick(value: &f64) -> String {
+    let text = format!("{value:.0}");
+    if text.starts_with(['1', '2', '5']) { text } else { String::new() }
 }
 
 fn setting(row: &Row) -> String {
