@@ -242,6 +242,17 @@ fn objects_on_stacks_work_in_a_job_of_one_process() {
     }
 }
 
+/// Whatever Finespun itself has open there has another number.
+#[test]
+fn a_descriptor_of_another_process_is_none() {
+    let program = build("tests/c/pthread/descriptor.c", &[]);
+    for (flags, said) in [("-n 1", "read"), ("-n 3", "EBADF"), ("-n 3 -p 2 --transport tcp", "EBADF")] {
+        let done = Job::new(&format!("--quiet {flags}"), &program, "").limit(20).run();
+        done.assert_success();
+        assert!(done.stdout.ends_with(&format!(": {said}\n")), "{done}");
+    }
+}
+
 #[test]
 fn exit_in_any_thread_ends_the_job_with_its_code_and_no_message() {
     for transport in ["shm", "tcp"] {

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use finespun_job::{Job, NodeMemory};
 use finespun_runtime::segment::{self, Told};
+use finespun_sys::descriptors;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -57,7 +58,7 @@ pub fn sealed(name: &str, contents: &[u8]) -> io::Result<OwnedFd> {
     file.write_all_at(contents, 0)?;
     let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_SEAL;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-    Ok(file.into())
+    descriptors::aside(file)
 }
 
 /// All that a memfd holds, leaving its position where it is.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use finespun_errors::Code;
 use finespun_job::Job;
+use finespun_sys::descriptors;
 use finespun_transport::wire::{self, HELLO_BYTES, Hello, Token, WireError};
 use finespun_types::NodeId;
 
@@ -34,7 +35,11 @@ pub fn wire_mesh(
     let connected =
         wire::connect_mesh(me, listener, &ports, token, &hello, deadline).map_err(|error| explain(&error))?;
     match connected.hellos.iter().position(|theirs| theirs.is_some_and(|theirs| theirs != hello)) {
-        None => Ok(connected.sockets),
+        None => {
+            let aside = |socket: Option<OwnedFd>| socket.map(descriptors::aside).transpose();
+            let sockets = connected.sockets.into_iter().map(aside).collect::<io::Result<_>>();
+            sockets.map_err(|error| (Code::Machine, format!("numbering the connections: {error}")))
+        }
         Some(other) => Err((Code::Builds, format!("node {other} runs another version of Finespun"))),
     }
 }

@@ -17,6 +17,7 @@ use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::switches::Cores;
 use finespun_job::{ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
 use finespun_protocol::Family;
+use finespun_sys::descriptors;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill, raise};
@@ -177,6 +178,7 @@ impl Node {
     fn spawn(&mut self, view: u32, outputs: Option<[RawFd; 2]>) -> io::Result<()> {
         let [file, name, args @ ..] = self.program.as_slice() else { return Err(Errno::EINVAL.into()) };
         let (reports, theirs) = UnixStream::pair()?;
+        let theirs = descriptors::aside(theirs)?;
         let mut command = process::Command::new(file);
         command.arg0(name).args(args);
         command.env(ENV_JOB, self.job_fd.to_string()).env(ENV_NODE, self.number.to_string());

@@ -19,6 +19,7 @@
 
 pub mod calls;
 pub mod clock;
+pub mod descriptors;
 pub mod faults;
 pub mod fence;
 pub mod futex;

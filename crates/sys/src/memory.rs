@@ -1,6 +1,6 @@
 //! Memory that several processes map: memfds, and mappings that unmap themselves.
 
-use crate::{PAGE_BYTES, calls, check};
+use crate::{PAGE_BYTES, calls, check, descriptors};
 use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
@@ -29,7 +29,7 @@ fn memfd(name: &CStr, flags: libc::c_uint) -> io::Result<OwnedFd> {
     // SAFETY: `name` is a C string that outlives the call.
     let fd = check(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
     // SAFETY: memfd_create returned it just now: open, and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    descriptors::aside(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Bytes of a range of such memory that were touched and so take memory. Moves the descriptor's position.

@@ -1,7 +1,7 @@
 //! Asleep until there is something to do.
 
 use crate::{Mesh, Wait};
-use finespun_sys::calls;
+use finespun_sys::{calls, descriptors};
 use finespun_types::{NODES_MAX, NodeId, NodeSet, Set};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io::Errno;
@@ -125,7 +125,8 @@ enum Woken {
 /// Edge-triggered and for room alone: it fires when a socket that refused bytes can take some, and at no other
 /// time but the end of a connection.
 pub(crate) fn watch_for_room(sockets: &[Option<OwnedFd>]) -> Result<OwnedFd, Errno> {
-    let room = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let room = descriptors::aside(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+    let room = room.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
     for (node, socket) in sockets.iter().enumerate() {
         if let Some(socket) = socket {
             let data = epoll::EventData::new_u64(node as u64);

@@ -37,7 +37,7 @@ pub use userfault::Remote;
 
 use crate::memory::Mapping;
 use crate::process::ForkMark;
-use crate::{PAGE_BYTES, check, invalid};
+use crate::{PAGE_BYTES, check, descriptors, invalid};
 use pages::Pages;
 use protections::Protections;
 use std::io;
@@ -92,7 +92,9 @@ impl View {
         // SAFETY: the advice is for exactly the mapping we own, and takes effect in children of fork only.
         check(unsafe { libc::madvise(mapping.as_ptr().cast(), mapping.bytes(), libc::MADV_DONTFORK) })?;
         let carrier = match mechanism {
-            Mechanism::Uffd => Carrier::Userfault(Userfault::new(range, frames.try_clone_to_owned()?)?),
+            Mechanism::Uffd => {
+                Carrier::Userfault(Userfault::new(range, descriptors::aside(frames.try_clone_to_owned()?)?)?)
+            }
             Mechanism::Mprotect => Carrier::Protections(Protections::new(range)),
         };
         Ok(Self { range, carrier, process: ForkMark::new()?, mapping })

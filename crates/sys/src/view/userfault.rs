@@ -17,7 +17,7 @@
 use super::CHUNK;
 use super::pages::{Pages, Runs};
 use crate::memory::{self, Mapping};
-use crate::{PAGE_BYTES, calls, check};
+use crate::{PAGE_BYTES, calls, check, descriptors};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -103,7 +103,7 @@ impl Descriptor {
         let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
         let fd = check(fd as libc::c_int)?;
         // SAFETY: the kernel returned it just now: open, and nobody else's.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Self(descriptors::aside(unsafe { OwnedFd::from_raw_fd(fd) })?))
     }
 
     fn handshake(&self, features: u64) -> io::Result<u64> {
@@ -332,7 +332,7 @@ fn open_process() -> io::Result<OwnedFd> {
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0_u32) };
     let fd = check(fd as libc::c_int)?;
     // SAFETY: the kernel returned it just now: open (close-on-exec by default), and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    descriptors::aside(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Another process's view, changed from here: made of its [`super::View::descriptor`], inherited or sent. What needs
