@@ -289,7 +289,7 @@ fn exit_anywhere_ends_the_job_with_its_code_and_what_was_printed() {
         static void work(void) {
             LOCK(lock) int me = ids++; UNLOCK(lock)
             if (me == who) { printf("process gives up\n"); exit(7); }
-            BARRIER(never, 1000)
+            BARRIER(never, 3)
         }
         int main(int argc, char **argv) {
             who = argc > 1 ? atoi(argv[1]) : -1;

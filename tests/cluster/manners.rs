@@ -8,7 +8,7 @@ use crate::support::{Job, built, root, succeed};
 const SOURCE: &str = "tests/c/misuse/manners.c";
 const E011: &str = "
   why: threads of this program run in several processes, and an object in private memory is another one in each
-  fix: build with `fspcc --pthread`, which shares globals and malloc, or put the object where fsp_malloc says
+  fix: build with `fspcc --pthread --share-stacks`, which shares them all, or put the object where fsp_malloc says
   more: finespun explain E011
 ";
 const E021: &str = "

@@ -187,11 +187,11 @@ impl Job {
         }
         let line = format!("{} {}", finespun.display(), words.join(" "));
         let mut command = if self.on_terminal {
-            let mut script = Command::new("script");
+            let mut script = with_default_signals(Path::new("script"));
             script.args(["-qefc", &format!("exec {line}"), "/dev/null"]);
             script
         } else {
-            let mut command = Command::new(&finespun);
+            let mut command = with_default_signals(&finespun);
             command.args(&words);
             command
         };
@@ -212,6 +212,13 @@ impl Job {
         let input = child.stdin.take();
         Running { child, input, stdout, stderr, seen: String::new(), mark, line, folder, started, limit: self.limit }
     }
+}
+
+/// Whoever runs the tests may have had signals ignored (a shell does so for what it starts in the background).
+fn with_default_signals(program: &Path) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT,TERM,HUP,QUIT,PIPE").arg(program);
+    command
 }
 
 /// Each line as it comes, with its end.
