@@ -1,87 +1,12 @@
 //! What [Cashmere05 §2.1] and [Cashmere05 §2.3.1] say of the protocol, one test for each claim, on the tables
 //! themselves. The tests stand in for the driver: they present events and read the actions.
 
+mod copy;
+
+use copy::{A, B, Copy, GRANT, HOME, ME, OTHER};
 use finespun_protocol::cashmere::sync::release_began;
-use finespun_protocol::cashmere::{
-    Action, Contents, Directory, Event, Homes, Mode, Msg, Outcome, Phase, Place, Step, Unit,
-};
+use finespun_protocol::cashmere::{Action, Contents, Directory, Event, Homes, Mode, Msg, Outcome, Phase, Step};
 use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
-
-const HOME: NodeId = NodeId(0);
-const ME: NodeId = NodeId(1);
-const OTHER: NodeId = NodeId(2);
-const A: ViewId = ViewId(0);
-const B: ViewId = ViewId(1);
-const GRANT: Msg = Msg::Grant { exclusive: false, alone: false };
-
-/// One node's copy, with its clock.
-struct Copy {
-    unit: Unit,
-    place: Place,
-    now: u64,
-}
-
-impl Copy {
-    fn at(me: NodeId) -> Self {
-        let place = Place { me, manager: HOME, fixed_home: Some(HOME) };
-        Self { unit: Unit::default(), place, now: 0 }
-    }
-
-    fn on(&mut self, event: Event) -> Step {
-        self.now += 1;
-        self.unit.on(self.place, self.now, event).expect("the table has a row")
-    }
-
-    fn recv(&mut self, from: NodeId, msg: Msg) -> Step {
-        self.on(Event::Recv { from, msg })
-    }
-
-    fn read(&mut self, view: ViewId) -> Step {
-        let since = self.now + 1;
-        self.on(Event::ReadFault { view, since })
-    }
-
-    fn write(&mut self, view: ViewId) -> Step {
-        let since = self.now + 1;
-        self.on(Event::WriteFault { view, since })
-    }
-
-    /// A release of one view, which flushes the unit.
-    fn flush(&mut self, view: ViewId) -> Step {
-        self.now += 1;
-        let since = release_began(self.now, false);
-        self.on(Event::Flush { view, since, keep: false })
-    }
-
-    fn acquire(&mut self, view: ViewId) -> Step {
-        self.on(Event::Invalidate { view })
-    }
-
-    /// A shared copy that view A reads.
-    fn shared(me: NodeId) -> Self {
-        let mut copy = Self::at(me);
-        copy.read(A);
-        copy.recv(HOME, GRANT);
-        copy.read(A);
-        copy
-    }
-
-    /// A shared copy that view A writes.
-    fn written(me: NodeId) -> Self {
-        let mut copy = Self::shared(me);
-        assert_eq!(copy.write(A).outcome, Outcome::Done);
-        copy
-    }
-
-    /// An exclusive copy that view A writes.
-    fn exclusive(me: NodeId) -> Self {
-        let mut copy = Self::at(me);
-        copy.write(A);
-        copy.recv(HOME, Msg::Grant { exclusive: true, alone: true });
-        copy.write(A);
-        copy
-    }
-}
 
 fn send(to: NodeId, msg: Msg, contents: Contents) -> Action {
     Action::Send { to: NodeSet::only(to), msg, contents }

@@ -1,48 +1,17 @@
 //! A view that keeps its right to write from one release to the next, on Cashmere's tables: what the paper does not have.
 
-use finespun_protocol::cashmere::{Action, Contents, Event, Mode, Msg, Outcome, Place, Step, Unit};
-use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
+mod copy;
 
-const HOME: NodeId = NodeId(0);
-const ME: NodeId = NodeId(1);
-const OTHER: NodeId = NodeId(2);
-const A: ViewId = ViewId(0);
-const B: ViewId = ViewId(1);
+use copy::{A, B, Copy, HOME, ME, OTHER};
+use finespun_protocol::cashmere::{Action, Contents, Event, Mode, Msg, Outcome, Step};
+use finespun_types::{Access, NodeSet, ViewId, ViewSet};
 
-/// One node's copy, with its clock.
-struct Copy {
-    unit: Unit,
-    place: Place,
-    now: u64,
-}
-
-impl Copy {
-    /// A copy that others share and view A writes.
-    fn written(me: NodeId) -> Self {
-        let place = Place { me, manager: HOME, fixed_home: Some(HOME) };
-        let mut copy = Self { unit: Unit::default(), place, now: 0 };
-        copy.on(Event::ReadFault { view: A, since: 1 });
-        copy.recv(HOME, Msg::Grant { exclusive: false, alone: false });
-        assert_eq!(copy.on(Event::WriteFault { view: A, since: 1 }).outcome, Outcome::Done);
-        copy
-    }
-
-    fn on(&mut self, event: Event) -> Step {
-        self.now += 1;
-        self.unit.on(self.place, self.now, event).expect("the table has a row")
-    }
-
-    fn recv(&mut self, from: NodeId, msg: Msg) -> Step {
-        self.on(Event::Recv { from, msg })
-    }
-
-    /// A whole flush, of which the home says that the other node shares the unit.
-    fn flush(&mut self, view: ViewId, keep: bool) -> Step {
-        let step = self.on(Event::Flush { view, since: self.now + 1, keep });
-        self.recv(HOME, Msg::FlushAck(NodeSet::only(self.place.me).with(OTHER)));
-        self.recv(OTHER, Msg::NoticeAck);
-        step
-    }
+/// A whole flush, of which the home says that the other node shares the unit.
+fn flush(copy: &mut Copy, view: ViewId, keep: bool) -> Step {
+    let step = copy.on(Event::Flush { view, since: copy.now + 1, keep });
+    copy.recv(HOME, Msg::FlushAck(NodeSet::only(copy.place.me).with(OTHER)));
+    copy.recv(OTHER, Msg::NoticeAck);
+    step
 }
 
 fn flush_with(contents: Contents) -> Action {
@@ -54,15 +23,15 @@ fn the_view_stays_on_the_dirty_list_and_the_twin_becomes_what_was_flushed() {
     let mut copy = Copy::written(ME);
     let expected =
         [Action::ListDirty(ViewSet::only(A)), Action::RightKept, flush_with(Contents::Diff { refresh: true })];
-    assert_eq!(copy.flush(A, true).actions.as_slice(), expected);
+    assert_eq!(flush(&mut copy, A, true).actions.as_slice(), expected);
     assert!(copy.unit.writers.contains(A) && copy.unit.dirty.contains(A) && copy.unit.has_twin);
 }
 
 #[test]
 fn a_release_that_does_not_keep_ends_it() {
     let mut copy = Copy::written(ME);
-    copy.flush(A, true);
-    let last = copy.flush(A, false);
+    flush(&mut copy, A, true);
+    let last = flush(&mut copy, A, false);
     let expected = [Action::Protect { view: A, access: Access::Read }, flush_with(Contents::Diff { refresh: false })];
     assert_eq!(last.actions.as_slice(), expected);
     assert!(copy.unit.dirty.is_empty() && !copy.unit.has_twin);
@@ -71,7 +40,7 @@ fn a_release_that_does_not_keep_ends_it() {
 #[test]
 fn an_empty_diff_is_counted_and_leaves_the_right() {
     let mut copy = Copy::written(ME);
-    copy.flush(A, true);
+    flush(&mut copy, A, true);
     copy.on(Event::Flush { view: A, since: copy.now + 1, keep: true });
     let nothing = copy.on(Event::NothingChanged);
     assert_eq!(nothing.actions.as_slice(), [Action::FlushDone(A), Action::Wake, Action::KeptInVain]);
@@ -81,13 +50,13 @@ fn an_empty_diff_is_counted_and_leaves_the_right() {
 #[test]
 fn at_home_a_twin_made_by_the_first_such_flush_tells_whether_anything_changed() {
     let mut copy = Copy::written(HOME);
-    let first = copy.flush(A, true);
+    let first = flush(&mut copy, A, true);
     let expected =
         [Action::ListDirty(ViewSet::only(A)), Action::RightKept, Action::MakeTwin, flush_with(Contents::Nothing)];
     assert_eq!(first.actions.as_slice(), expected);
-    let second = copy.flush(A, true);
+    let second = flush(&mut copy, A, true);
     assert!(second.actions.as_slice().contains(&flush_with(Contents::Diff { refresh: true })));
-    let last = copy.flush(A, false);
+    let last = flush(&mut copy, A, false);
     assert!(
         last.actions.as_slice().contains(&flush_with(Contents::Diff { refresh: false })),
         "what was kept is compared"
@@ -110,7 +79,7 @@ fn the_only_sharer_keeps_nothing_for_exclusive_mode_costs_less() {
 #[test]
 fn a_notice_takes_the_mapping_and_what_is_owed_stays_owed() {
     let mut copy = Copy::written(ME);
-    copy.flush(A, true);
+    flush(&mut copy, A, true);
     copy.recv(OTHER, Msg::Notice);
     let step = copy.on(Event::Invalidate { view: A });
     assert_eq!(step.actions.as_slice(), [Action::Protect { view: A, access: Access::None }]);
@@ -123,7 +92,7 @@ fn a_view_that_has_lost_its_right_cannot_keep_it() {
     copy.on(Event::WriteFault { view: B, since: copy.now + 1 });
     copy.recv(OTHER, Msg::Notice);
     copy.on(Event::Invalidate { view: B });
-    let step = copy.flush(B, true);
+    let step = flush(&mut copy, B, true);
     assert_eq!(step.actions.as_slice(), [flush_with(Contents::Diff { refresh: true })], "A is dirty still");
     assert!(!copy.unit.dirty.contains(B));
 }
