@@ -58,7 +58,7 @@ fn release_untimed(cluster: &Cluster) {
         node.node().interval.fetch_add(1, Ordering::Relaxed);
     }
     let mut taken = node.take_dirty(list);
-    let release = Release::next_of(id, node.view(id));
+    let release = nest::keeps_rights(cluster).then(|| Release::next_of(id, node.view(id)));
     let rights = prepare(cluster, taken.as_mut_slice(), release, several_threads);
     let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
     let mut left = taken.len();
@@ -117,7 +117,10 @@ fn flush_some(
 
 /// Marks the units that the view goes on writing. Unless other threads of it may be storing, takes its right to write the others:
 /// of whole runs at once, ahead of the table, which would do it one by one.
-fn prepare(cluster: &Cluster, units: &mut [u32], release: Release, several_threads: bool) -> Rights {
+fn prepare(cluster: &Cluster, units: &mut [u32], release: Option<Release>, several_threads: bool) -> Rights {
+    if several_threads && release.is_none() {
+        return Rights::Shrink;
+    }
     let (_, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
     units.sort_unstable();
     let mut run = 0..0;

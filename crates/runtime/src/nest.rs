@@ -43,27 +43,15 @@ use crate::{globals, misuse, revoke, tmk, wire};
 /// Evaluates an expression with the tables of a family, or another where the protocol is not home-based.
 macro_rules! with_tables {
     ($family:expr, $P:ident => $body:expr, $lazy:expr) => {
+        with_tables!(@of Cashmere Broadcasting Migrating StringsRc StringsSc; $family, $P => $body, $lazy)
+    };
+    // The tables of a family have its name.
+    (@of $($tables:ident)*; $family:expr, $P:ident => $body:expr, $lazy:expr) => {
         match $family {
-            Family::Cashmere => {
-                type $P = Cashmere;
+            $(Family::$tables => {
+                type $P = $tables;
                 $body
-            }
-            Family::Broadcasting => {
-                type $P = Broadcasting;
-                $body
-            }
-            Family::Migrating => {
-                type $P = Migrating;
-                $body
-            }
-            Family::StringsRc => {
-                type $P = StringsRc;
-                $body
-            }
-            Family::StringsSc => {
-                type $P = StringsSc;
-                $body
-            }
+            })*
             Family::Tmk => $lazy,
         }
     };
@@ -188,19 +176,24 @@ pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
     )
 }
 
+/// May a release leave its view the right to write?
+pub fn keeps_rights(cluster: &Cluster) -> bool {
+    cluster.job.switches.rewrites == Rewrites::Keep && with_tables!(cluster.shape.family, P => P::KEEPS, false)
+}
+
 /// What this process's view may do with a unit that its release flushes now; and should it keep the right to write, because it
-/// has used it again within [`REWRITTEN_WITHIN`] releases?
-pub fn before_flush(cluster: &Cluster, unit: UnitId, release: Release) -> (Access, bool) {
+/// has used it again within [`REWRITTEN_WITHIN`] releases? Not without a release by which they are counted.
+pub fn before_flush(cluster: &Cluster, unit: UnitId, release: Option<Release>) -> (Access, bool) {
     let view = cluster.my_view();
-    let keeps = cluster.job.switches.rewrites == Rewrites::Keep;
+    let no_nest = || unreachable!("lazy release consistency has releases of its own");
     with_tables!(
         cluster.shape.family,
         P => {
             let mut locked = cluster.mine().lock(unit);
-            let again = P::KEEPS && keeps && locked.flushed_in(release).is_some_and(|ago| ago <= REWRITTEN_WITHIN);
-            (P::access(locked.state::<P>(), view), again)
+            let ago = release.and_then(|release| locked.flushed_in(release));
+            (P::access(locked.state::<P>(), view), ago.is_some_and(|ago| ago <= REWRITTEN_WITHIN))
         },
-        (tmk::access(cluster, unit), false)
+        no_nest()
     )
 }
 
