@@ -52,9 +52,8 @@ pub fn spawn(command: &mut Command, inheritance: Inheritance) -> io::Result<Chil
         inheritance.unblocked.thread_unblock()?;
         Ok(())
     };
-    // SAFETY: between fork and exec only async-signal-safe things may happen. `prepare` makes the system calls prctl,
-    // getppid, fcntl, setrlimit and sigprocmask through thin wrappers and allocates nothing: its errors are plain numbers, and the
-    // vector it reads was filled before the fork.
+    // SAFETY: between fork and exec `prepare` makes only system calls (prctl, getppid, _exit, fcntl, setrlimit, sigprocmask), which are
+    // async-signal-safe, and allocates nothing: its errors are plain numbers, and the vector it reads was filled before.
     unsafe { command.pre_exec(prepare) };
     command.spawn()
 }

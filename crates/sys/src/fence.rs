@@ -6,10 +6,10 @@
 /// 10 ns where a locked instruction takes 5 (docs/measurements.md).
 #[inline]
 pub fn full() {
+    // A locked instruction orders all loads and stores of ordinary memory before it and after it (Intel SDM volume 3, 9.2.3.9).
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: nothing changes: the word on the top of this thread's own stack is or-ed with zero. Any locked instruction orders
-    // all loads and stores of ordinary memory before it and after it (Intel SDM volume 3, 9.2.3.9), and the compiler
-    // moves no access to memory over an `asm!` that does not say `nomem`.
+    // SAFETY: nothing changes: the word on the top of this thread's own stack is or-ed with zero. The compiler moves no access to
+    // memory over an `asm!` that does not say `nomem`.
     unsafe {
         core::arch::asm!("lock or dword ptr [rsp], 0", options(nostack));
     }

@@ -343,10 +343,10 @@ impl Segment {
     pub fn with_threads<R>(&self, body: impl FnOnce(&mut finespun_sync::threads::Threads<'_>) -> R) -> R {
         let node: *mut Node = self.pointer(self.shape.node, 0);
         let _guard = self.node().thread_lock.guard();
-        // SAFETY: under the thread lock these are the only references to the two; `thread_header` is a cell of plain
-        // data that is reached only here, and all-zero memory is valid for both.
-        let (header, processors) =
-            unsafe { (&mut *(*node).thread_header.get(), self.part(self.shape.thread, 0, self.shape.thread.len)) };
+        // SAFETY: a cell of plain data, valid all-zero, reached only here: under the thread lock this is the only reference.
+        let header = unsafe { &mut *(*node).thread_header.get() };
+        // SAFETY: likewise the job's threads.
+        let processors = unsafe { self.part(self.shape.thread, 0, self.shape.thread.len) };
         let seats = finespun_sync::threads::Seats { numbers: GUESTS as u32, usable: SEATS as u32 };
         let each = self.shape.processors_per_node() as u32;
         body(&mut finespun_sync::threads::Threads::with_seats(header, processors, each, seats))

@@ -319,10 +319,10 @@ impl Userfault {
     fn drop_vector(&self, process: &OwnedFd, vector: &[libc::iovec]) -> io::Result<usize> {
         let (fd, advice) = (process.as_raw_fd(), libc::MADV_DONTNEED);
         calls::one();
+        let (entries, count) = (vector.as_ptr(), vector.len());
         // SAFETY: every entry is a range of the view (`io_vector` of checked pages), the process is ourselves; see
         // `invalidate` for why nothing is lost.
-        let done =
-            unsafe { libc::syscall(libc::SYS_process_madvise, fd, vector.as_ptr(), vector.len(), advice, 0_u32) };
+        let done = unsafe { libc::syscall(libc::SYS_process_madvise, fd, entries, count, advice, 0_u32) };
         usize::try_from(done).map_err(|_| io::Error::last_os_error())
     }
 }
