@@ -165,7 +165,7 @@ static void spin_barrier(void)
 }
 
 /* What a release has to do at least: compare each page with its twin, and copy what changed (here all of it) to a page that the
- * other core has read since. */
+ * other core has read since; until the last store is there, for one page fits into the processor's buffer of stores. */
 static void compare_and_copy(size_t pages)
 {
     size_t bytes = pages * PAGE;
@@ -199,6 +199,7 @@ static void compare_and_copy(size_t pages)
         for (size_t each = 0; each < pages; each++)
             if (memcmp(page + each * PAGE, twin + each * PAGE, PAGE) != 0)
                 memcpy(home + each * PAGE, page + each * PAGE, PAGE);
+        atomic_thread_fence(memory_order_seq_cst);
         samples[round - 1] = now() - began;
     }
     waitpid(child, NULL, 0);
