@@ -383,7 +383,7 @@ impl<'a, P: Subject> Run<'a, P> {
             Action::FetchSkipped | Action::FlushSkipped | Action::EnteredExclusive => {}
             Action::RightKept | Action::KeptInVain => {}
             Action::Broadcast => {
-                let page = self.copy(node, unit).frame;
+                let page = self.released(node, unit);
                 self.world.buffers[usize::from(node.0)] = Some((unit, page));
             }
             Action::DropBuffer => match self.rules.bug.and_then(Sabotage::late_drop) {
@@ -514,18 +514,24 @@ impl<'a, P: Subject> Run<'a, P> {
         self.receive(task, envelope(first))
     }
 
+    /// What the node has released of a page: see [`Contents::Released`].
+    fn released(&mut self, node: NodeId, unit: u8) -> Page {
+        let copy = self.copy(node, unit);
+        if P::has_twin(&copy.unit) { copy.twin } else { copy.frame }
+    }
+
     /// What goes with a message; `None` for a diff that is empty.
     fn payload(&mut self, task: usize, node: NodeId, unit: u8, contents: Contents) -> Option<Payload> {
         let keep = self.has(Quirk::TwinNotRefreshed) || self.has(Quirk::TwinRefreshedBySecondRead);
         let received = self.world.chains[task].frames.last().map(|frame| frame.payload);
+        let released = self.released(node, unit);
         let copy = self.copy(node, unit);
         match contents {
             Contents::Nothing => Some(Payload::Nothing),
             Contents::Received => received,
             Contents::Frame => Some(Payload::Page(copy.frame)),
             Contents::Twin => Some(Payload::Page(copy.twin)),
-            Contents::Released if P::has_twin(&copy.unit) => Some(Payload::Page(copy.twin)),
-            Contents::Released => Some(Payload::Page(copy.frame)),
+            Contents::Released => Some(Payload::Page(released)),
             Contents::Diff { refresh } => {
                 let (frame, twin) = (copy.frame, copy.twin);
                 let differs = |word: usize| (frame[word] != twin[word]).then_some(frame[word]);

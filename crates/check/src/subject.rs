@@ -76,10 +76,8 @@ pub trait Subject: Protocol {
         Self::check(copies, &only_one(directories), in_flight)
     }
 
-    /// Has the copy a twin? Asked where an update goes to frame and twin.
-    fn has_twin(_unit: &Self::Unit) -> bool {
-        false
-    }
+    /// Has the copy a twin? Asked where an update goes to frame and twin, and a page comes from either.
+    fn has_twin(unit: &Self::Unit) -> bool;
 
     /// The nodes whose frames have every store when all have released: all that have copies, where copies are never old.
     fn masters(copies: &[Self::Unit], directories: &[Self::Directory]) -> NodeSet {

@@ -50,7 +50,7 @@ pub const WORLDS: &[World] = &[
         text: "nodes 2 views 1 units 1
             n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
             n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a",
-        states: [175, 283, 165, 281, 139, 268],
+        states: [163, 267, 155, 266, 131, 254],
     },
     World {
         name: "any of four critical sections, three nodes, one unit",
@@ -59,7 +59,7 @@ pub const WORLDS: &[World] = &[
             n0: { lock a; load u0.0; store u0.0; unlock a | lock b; store u0.1; unlock b }; { lock b; load u0.1; unlock b | lock a; load u0.0; unlock a }
             n1: { lock a; load u0.0; store u0.0; unlock a | lock b; store u0.1; unlock b }; { lock b; load u0.1; unlock b | lock a; load u0.0; unlock a }
             n2: { lock a; store u0.0; unlock a | lock b; load u0.1; store u0.1; unlock b }",
-        states: [140_603, 292_388, 127_031, 271_214, 87_591, 221_131],
+        states: [121_691, 253_616, 112_909, 241_150, 78_327, 197_990],
     },
     World {
         name: "two locks move the two words of a unit, three nodes, first touch",
@@ -67,7 +67,7 @@ pub const WORLDS: &[World] = &[
             n0: lock a; store u0.0; unlock a; lock a; load u0.0; unlock a
             n1: lock b; store u0.1; unlock b; lock a; load u0.0; unlock a
             n2: lock a; load u0.0; store u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [39_351, 82_865, 32_563, 74_237, 21_321, 59_076],
+        states: [33_632, 71_176, 28_362, 64_958, 18_813, 52_201],
     },
     World {
         name: "false sharing and locks, two processors a node, two units",
@@ -77,7 +77,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: store u0.1; lock b; store u1.0; unlock b
             n1.v0: lock a; load u0.0; store u0.0; unlock a
             n1.v1: lock b; load u1.0; store u1.0; unlock b",
-        states: [22_549, 74_411, 22_123, 76_371, 12_032, 56_120],
+        states: [22_709, 77_039, 22_187, 78_581, 12_364, 58_625],
     },
     World {
         name: "false sharing, two processors a node fault and release at once",
@@ -87,7 +87,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: lock b; store u0.1; unlock b
             n1.v0: lock a; load u0.0; store u0.0; unlock a
             n1.v1: lock b; load u0.1; store u0.1; unlock b",
-        states: [14_142, 33_380, 14_929, 35_269, 8_959, 26_564],
+        states: [15_067, 36_180, 15_655, 37_593, 9_778, 29_265],
     },
     World {
         name: "two units, any order, two processors a node",
@@ -96,7 +96,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: { lock a; load u0.0; unlock a | lock b; store u1.0; unlock b }
             n1.v0: { lock a; load u0.0; store u0.0; unlock a | lock b; load u1.0; unlock b }
             n1.v1: { lock b; load u1.0; store u1.0; unlock b | lock a; store u0.0; unlock a }",
-        states: [34_235, 83_262, 28_551, 82_864, 23_234, 78_362],
+        states: [34_235, 84_994, 28_551, 84_596, 23_234, 80_114],
     },
     World {
         name: "producers and consumers over barriers, two processors a node, two units",
@@ -106,7 +106,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: store u0.1; barrier; load u1.0; barrier; load u1.1
             n1.v0: store u1.0; barrier; load u0.1; barrier; load u1.1
             n1.v1: store u1.1; barrier; load u0.0; barrier; store u0.1",
-        states: [53_012, 174_143, 58_688, 190_444, 35_254, 135_392],
+        states: [24_921, 90_765, 22_695, 83_227, 14_611, 59_139],
     },
     World {
         name: "producer and consumers over barriers, three nodes, the home is another",
@@ -133,7 +133,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; store u0.0; lock a; store u0.1; unlock a; store u0.0; lock a; load u0.1; unlock a
             n1: lock a; load u0.1; store u0.1; unlock a
             n2: lock a; load u0.1; unlock a",
-        states: [2_310, 4_226, 2_067, 3_874, 1_714, 3_517],
+        states: [2_300, 4_246, 2_089, 3_947, 1_714, 3_572],
     },
     World {
         name: "upgrades race: readers of one unit become writers",
@@ -150,7 +150,7 @@ pub const WORLDS: &[World] = &[
             n0: lock a; store u0.0; lock b; load u0.1; store u0.1; unlock b; load u0.0; store u0.0; unlock a
             n1: lock b; load u0.1; store u0.1; unlock b; lock a; load u0.0; unlock a
             n2: lock a; load u0.0; store u0.0; unlock a",
-        states: [2_952, 7_227, 2_659, 6_675, 1_821, 5_499],
+        states: [2_964, 7_303, 2_666, 6_725, 1_827, 5_543],
     },
     World {
         name: "an acquire while dirty, beside a writer of the same node",
@@ -159,7 +159,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; lock b; unlock b; load u0.0; store u0.0; unlock a
             n0.v1: lock b; store u0.1; unlock b; lock b; load u0.1; store u0.1; unlock b
             n1.v0: lock b; load u0.1; store u0.1; unlock b; lock a; load u0.0; unlock a",
-        states: [4_419, 9_456, 4_468, 9_604, 2_748, 7_507],
+        states: [4_091, 8_817, 4_097, 8_852, 2_555, 6_968],
     },
     World {
         name: "two releases of a node at once: a flush is skipped",
@@ -178,7 +178,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0 = 1; store u0.0 = 0; set a
             n1: load u0.1; await a; load u0.0
             n2: load u0.1",
-        states: [2_477, 7_715, 2_438, 7_854, 1_248, 4_426],
+        states: [2_669, 8_315, 2_630, 8_454, 1_338, 4_810],
     },
     World {
         name: "flags: a chain of three nodes through two units",
@@ -187,7 +187,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; set a; await b; load u0.1; load u1.0
             n1: store u1.0; await a; load u0.0; store u0.1; set b
             n2: await b; load u0.0; load u0.1; load u1.0",
-        states: [280, 682, 224, 673, 140, 589],
+        states: [280, 711, 224, 700, 140, 615],
     },
     World {
         name: "a view of two threads: one releases while the other stores",
@@ -196,7 +196,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
             n1.v0.t0: lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [2_734, 6_291, 2_717, 6_367, 1_668, 4_643],
+        states: [2_592, 6_103, 2_591, 6_170, 1_636, 4_566],
     },
     World {
         name: "a view of two threads: one acquires while the other faults",
@@ -206,7 +206,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t1: lock a; load u0.1; store u0.1; unlock a
             n0.v1.t0: lock b; store u0.0; unlock b
             n1.v0.t0: lock a; store u0.1; unlock a; lock a; store u0.1; unlock a",
-        states: [13_178, 29_830, 13_757, 31_556, 8_887, 24_618],
+        states: [13_464, 30_878, 13_952, 32_332, 9_218, 25_620],
     },
     World {
         name: "two views of two threads on one node release and store",
@@ -234,7 +234,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: { lock a; store u0.0; unlock a | lock b; store u0.1; unlock b }
             n1.v0: { lock a; load u0.0; unlock a | lock b; store u0.1; unlock b }; lock a; load u0.0; unlock a
             n1.v1: store u0.2; lock b; load u0.1; unlock b",
-        states: [291_881, 789_253, 298_527, 813_948, 173_696, 585_738],
+        states: [299_114, 831_964, 301_474, 842_931, 186_696, 629_711],
     },
     World {
         name: "a writer keeps its right, away from home",
@@ -253,7 +253,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; barrier; load u0.1; store u0.0; barrier; barrier
             n1: load u0.2; barrier; barrier; load u0.0; barrier
             n2: store u0.1; barrier; barrier; load u0.0; barrier",
-        states: [83_283, 199_491, 44_339, 137_517, 32_004, 110_144],
+        states: [73_321, 177_605, 39_119, 122_761, 28_138, 97_916],
     },
     World {
         name: "two views of the home write, and keep their rights or not",
@@ -263,7 +263,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
             n0.v1: lock b; store u0.1; unlock b
             n1.v0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
-        states: [21_642, 59_853, 23_713, 71_749, 17_388, 52_178],
+        states: [18_411, 52_327, 19_785, 60_531, 14_885, 45_102],
     },
     World {
         name: "two views away from home write, and keep their rights or not",
@@ -273,7 +273,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v1: lock b; store u0.1; unlock b
             n1.v0: load u0.2; lock a; load u0.0; store u0.0; unlock a; lock b; load u0.1; unlock b",
-        states: [17_384, 47_215, 17_706, 47_999, 8_415, 32_406],
+        states: [14_953, 41_514, 15_025, 41_770, 7_184, 28_026],
     },
     World {
         name: "a view of two threads keeps its right while the other thread stores",
@@ -283,7 +283,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
             n1.v0.t0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [7_693, 22_235, 7_663, 22_413, 4_074, 15_252],
+        states: [6_836, 20_588, 6_844, 20_750, 3_732, 14_249],
     },
     World {
         name: "a view of two threads at home keeps its right while the other thread stores",
@@ -293,6 +293,15 @@ pub const WORLDS: &[World] = &[
             n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
             n1.v0.t0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [18_331, 52_262, 19_540, 60_487, 13_638, 44_408],
+        states: [16_789, 47_902, 17_737, 54_462, 12_578, 40_799],
+    },
+    World {
+        name: "a word is put back at home, where the right to write it was kept, while a sharer fetches",
+        text: "nodes 2 views 1 units 1
+            keeps
+            home u0 n0
+            n0: store u0.0 = 1; barrier; store u0.0 = 2; store u0.0 = 1; set a
+            n1: load u0.1; barrier; load u0.1; await a; load u0.0",
+        states: [757, 1_667, 711, 1_707, 496, 1_350],
     },
 ];

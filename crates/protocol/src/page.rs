@@ -156,7 +156,8 @@ pub enum Action<M> {
     KeptInVain,
     /// Nothing to do; the unit went into exclusive mode. Counted.
     EnteredExclusive,
-    /// Copy the frame to a broadcast buffer, which all nodes can read; the oldest one is given up if none is free.
+    /// Copy what the node has released of the page ([`Contents::Released`]) to a broadcast buffer, which all nodes can read; the oldest
+    /// one is given up if none is free.
     Broadcast,
     /// The broadcast buffer that holds the unit holds it no more.
     DropBuffer,

@@ -34,7 +34,7 @@ fn announced(to: &[NodeId]) -> Action<Msg> {
 }
 
 fn granted(to: NodeId, alone: bool) -> Action<Msg> {
-    send(&[to], Msg::Plain(Plain::Grant { exclusive: false, alone }), Contents::Frame)
+    send(&[to], Msg::Plain(Plain::Grant { exclusive: false, alone }), Contents::Released)
 }
 
 /// A copy away from home, whose clock stands still between events that do not matter here.
@@ -97,7 +97,7 @@ fn one_node_that_waits_for_an_owner_gets_the_page_by_message() {
     home(&mut entry, at(9), HOME, FETCH);
     let grant = Msg::Plain(Plain::Grant { exclusive: false, alone: false });
     let answer = home(&mut entry, at(9), ME, Msg::Plain(Plain::BreakReply));
-    assert_eq!(answer, [Action::Install, send(&[HOME, OTHER], grant, Contents::Frame)]);
+    assert_eq!(answer, [Action::Install, send(&[HOME, OTHER], grant, Contents::Released)]);
 }
 
 #[test]
@@ -215,6 +215,6 @@ fn a_writer_that_can_have_the_page_alone_is_sent_to_no_buffer() {
     let exclusive = Msg::Plain(Plain::Grant { exclusive: true, alone: true });
     assert_eq!(
         home(&mut entry, FREE, OTHER, Msg::Plain(Plain::Fetch { write: true })),
-        [send(&[OTHER], exclusive, Contents::Frame)]
+        [send(&[OTHER], exclusive, Contents::Released)]
     );
 }

@@ -107,7 +107,7 @@ fn a_fault_enters_the_sharing_set_and_brings_the_page_from_the_home() {
     let mut directory = Directory { sharers: nodes(&[HOME]), ..Directory::default() };
     let granted = directory.on(HOME, ME, Msg::Fetch { write: false }).expect("anybody may fetch");
     assert_eq!(directory.sharers, nodes(&[HOME, ME]));
-    assert_eq!(granted.actions.as_slice(), [send(ME, GRANT, Contents::Frame)]);
+    assert_eq!(granted.actions.as_slice(), [send(ME, GRANT, Contents::Released)]);
     let mut copy = Copy::at(ME);
     copy.read(A);
     assert_eq!(copy.recv(HOME, GRANT).actions.as_slice(), [Action::Install, Action::Wake]);

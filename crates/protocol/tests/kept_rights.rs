@@ -1,4 +1,5 @@
-//! A view that keeps its right to write from one release to the next, on Cashmere's tables: what the paper does not have.
+//! Twins at home, and a view that keeps its right to write from one release to the next, on Cashmere's tables: what the paper does
+//! not have.
 
 mod copy;
 
@@ -62,6 +63,21 @@ fn at_home_a_twin_made_by_the_first_such_flush_tells_whether_anything_changed() 
         "what was kept is compared"
     );
     assert!(!copy.unit.has_twin);
+}
+
+#[test]
+fn at_home_the_end_of_exclusive_mode_makes_a_twin_and_who_has_not_written_since_tells_nobody() {
+    let mut copy = Copy::written(HOME);
+    copy.unit.mode = Mode::Exclusive;
+    copy.unit.dirty = ViewSet::EMPTY;
+    let broken = copy.recv(HOME, Msg::Break);
+    let reply = Action::Send { to: NodeSet::only(HOME), msg: Msg::BreakReply, contents: Contents::Nothing };
+    assert_eq!(broken.actions.as_slice(), [Action::ListDirty(ViewSet::only(A)), Action::MakeTwin, reply]);
+    let flush = copy.on(Event::Flush { view: A, since: copy.now + 1, keep: false });
+    assert!(flush.actions.as_slice().contains(&flush_with(Contents::Diff { refresh: false })));
+    let nothing = copy.on(Event::NothingChanged);
+    assert_eq!(nothing.actions.as_slice(), [Action::FlushDone(A), Action::Wake]);
+    assert!(!copy.unit.has_twin && copy.unit.dirty.is_empty());
 }
 
 #[test]

@@ -432,9 +432,9 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
             Action::KeptInVain => meter::count(cluster, Counter::KeptInVain, 1),
             Action::EnteredExclusive => meter::count(cluster, Counter::ExclusiveEntries, 1),
             Action::Broadcast => {
-                let frame = Page::at(self.at(node).frame());
-                count_message(cluster, Some(Counter::Broadcasts), Attached::Page(frame));
-                cluster.at(node).broadcast(unit);
+                let page = self.at(node).released();
+                count_message(cluster, Some(Counter::Broadcasts), Attached::Page(page));
+                cluster.at(node).broadcast(unit, page);
             }
             Action::DropBuffer => cluster.at(node).drop_buffer(unit),
             Action::HomeMoved => {
@@ -514,8 +514,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
             Contents::Nothing => None,
             Contents::Frame => Some(Page::at(self.at(from).frame())),
             Contents::Twin => Some(Page::at(self.at(from).twin())),
-            Contents::Released if self.at(from).has_twin() => Some(Page::at(self.at(from).twin())),
-            Contents::Released => Some(Page::at(self.at(from).frame())),
+            Contents::Released => Some(self.at(from).released()),
             Contents::Diff { refresh } => return self.send_diff(from, to, msg, refresh),
             Contents::Received => return to.iter().for_each(|to| self.send_one(from, to, msg, received)),
         };

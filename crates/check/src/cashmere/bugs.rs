@@ -2,7 +2,9 @@
 //! what goes into them and what comes out. Each bug must be caught, or the checker proves nothing.
 
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::cashmere::{Action, Cashmere, Directory, Event, Impossible, Mode, Msg, Place, Step, Time, Unit};
+use finespun_protocol::cashmere::{
+    Action, Actions, Cashmere, Contents, Directory, Event, Impossible, Mode, Msg, Place, Step, Time, Unit,
+};
 use finespun_protocol::page::Message;
 use finespun_types::{NodeId, NodeSet};
 
@@ -45,6 +47,8 @@ pub enum Bug {
     KeptNotListed,
     /// The twin is made anew before the frame is compared with it.
     TwinBeforeDiff,
+    /// The home grants its frame, though it has a twin: stores with it that may be put back before their release.
+    GrantOfFrame,
     /// The home is not told that a node dropped its copy.
     LeaveLost,
     /// What a driver of any protocol could do wrong.
@@ -76,6 +80,7 @@ impl Sabotage<Cashmere> for Bug {
             | Self::FlushKeepsRight
             | Self::KeptNotListed
             | Self::TwinBeforeDiff
+            | Self::GrantOfFrame
             | Self::LeaveLost
             | Self::NoWake
             | Self::AckUnderLock
@@ -111,6 +116,7 @@ impl Sabotage<Cashmere> for Bug {
             | Self::FlushKeepsRight
             | Self::KeptNotListed
             | Self::TwinBeforeDiff
+            | Self::GrantOfFrame
             | Self::NoticeBeforeFlush
             | Self::UpgradeOfStaleCopy
             | Self::UpgradeAmongSharers
@@ -149,7 +155,11 @@ impl Sabotage<Cashmere> for Bug {
         if self == Self::UpgradeAmongSharers && msg == Msg::Upgrade {
             directory.sharers = NodeSet::only(from);
         }
-        directory.on(home, from, msg)
+        let mut step = directory.on(home, from, msg)?;
+        if self == Self::GrantOfFrame {
+            step = with_frames(step);
+        }
+        Ok(step)
     }
 
     fn way(self, msg: Msg) -> Option<Way> {
@@ -172,6 +182,20 @@ fn bring_forward(actions: &mut [Action], is_it: impl Fn(&Action) -> bool) {
     }
 }
 
+/// The frame instead of what was released.
+fn with_frames(step: Step) -> Step {
+    let mut actions = Actions::NONE;
+    for &action in step.actions.as_slice() {
+        actions.push(match action {
+            Action::Send { to, msg, contents: Contents::Released } => {
+                Action::Send { to, msg, contents: Contents::Frame }
+            }
+            other => other,
+        });
+    }
+    Step { outcome: step.outcome, actions }
+}
+
 const LOCK: &str = "a lock moves a word between two nodes";
 const THREE: &str = "two locks move the two words of a unit, three nodes, first touch";
 const SHARING: &str = "false sharing, two processors a node fault and release at once";
@@ -184,6 +208,7 @@ const BARRIERS: &str = "producer and consumers over barriers, three nodes, the h
 const THREADS: &str = "a view of two threads: one releases while the other stores";
 const KEPT: &str = "a writer keeps its right, away from home";
 const KEPT_AT_HOME: &str = "a writer keeps its right at home, two sharers";
+const PUT_BACK: &str = "a word is put back at home, where the right to write it was kept, while a sharer fetches";
 const TWO_VIEWS_OF_THREADS: &str = "two views of two threads on one node release and store";
 
 /// Every bug, and what catches it.
@@ -206,6 +231,7 @@ pub const SEEDED: &[Seeded<Cashmere>] = &[
     seeded(Bug::FlushKeepsRight,           LOCK,      Form::Dms,  Grain::Event,  RIGHTS),
     seeded(Bug::KeptNotListed,             KEPT,      Form::Dms,  Grain::Event,  LISTS),
     seeded(Bug::TwinBeforeDiff,            KEPT_AT_HOME, Form::Dms, Grain::Event, LOAD),
+    seeded(Bug::GrantOfFrame,              PUT_BACK,  Form::Dms,  Grain::Event,  LOAD),
     seeded(Bug::LeaveLost,                 LOCK,      Form::Dms,  Grain::Event,  "the sharing set holds no node without a copy"),
     seeded(Bug::Driver(Quirk::UnorderedChannels),         THREE,     Form::None, Grain::Event,  ROW),
     seeded(Bug::Driver(Quirk::ReleaseTooEarly),           LOCK,      Form::None, Grain::Event,  LOAD),

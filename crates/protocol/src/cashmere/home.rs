@@ -63,8 +63,9 @@ impl Directory {
         })
     }
 
-    /// The page to one requester, which is a sharer from now on: before the frame is read, so that a flush in between
-    /// sends it a notice.
+    /// The page to one requester, which is a sharer from now on: before it is read, so that a flush in between
+    /// sends it a notice. Where the home has a twin the twin: a store in the frame alone may be put back before its release, which
+    /// then tells nobody.
     fn grant(&mut self, from: NodeId, write: bool) -> Step {
         self.sharers = self.sharers.with(from);
         self.stale = self.stale.without(from);
@@ -73,7 +74,7 @@ impl Directory {
         if exclusive {
             self.phase = Phase::Owned;
         }
-        Step::done(&[send_with(from, Msg::Grant { exclusive, alone }, Contents::Frame)])
+        Step::done(&[send_with(from, Msg::Grant { exclusive, alone }, Contents::Released)])
     }
 
     /// Exclusive mode without the page: only for the only sharer, and only if its copy misses nothing.
@@ -95,7 +96,8 @@ impl Directory {
     fn grant_waiting(&mut self, home: NodeId, owner: NodeId) -> Step {
         let to = self.end_exclusive();
         self.sharers = self.sharers.union(to);
-        let grants = Action::Send { to, msg: Msg::Grant { exclusive: false, alone: false }, contents: Contents::Frame };
+        let msg = Msg::Grant { exclusive: false, alone: false };
+        let grants = Action::Send { to, msg, contents: Contents::Released };
         if owner == home { Step::done(&[grants]) } else { Step::done(&[Action::Install, grants]) }
     }
 

@@ -59,7 +59,7 @@ pub struct Unit {
     pub acks_due: u8,
     /// The home's last answer said that nobody else is in the sharing set.
     pub alone: bool,
-    /// There is a twin; at home only while a view keeps its right to write from release to release.
+    /// There is a twin; at home only while a view keeps its right to write from release to release, or since exclusive mode ended.
     pub has_twin: bool,
 }
 
@@ -306,7 +306,8 @@ impl Unit {
 
     /// Another node wants the page. The writers go on writing, so they get the unit on their dirty lists
     /// (no-longer-exclusive notices) and a twin that holds what the home is sent. The lists first: a store that misses
-    /// the twin is then made by a view whose next release finds the unit on its list.
+    /// the twin is then made by a view whose next release finds the unit on its list. At the home a twin, too: mostly nobody has
+    /// written since, and who fetched the page need not be told.
     fn leave_exclusive(&mut self, place: Place) -> Step {
         let home = self.known_home();
         self.mode = Mode::Shared;
@@ -315,16 +316,14 @@ impl Unit {
         let written = !self.writers.is_empty();
         if written {
             self.dirty = self.writers;
+            self.has_twin = true;
             step.actions.push(Action::ListDirty(self.writers));
+            step.actions.push(Action::MakeTwin);
         }
         let contents = match (self.is_home(place.me), written) {
             (true, _) => Contents::Nothing,
             (false, false) => Contents::Frame,
-            (false, true) => {
-                self.has_twin = true;
-                step.actions.push(Action::MakeTwin);
-                Contents::Twin
-            }
+            (false, true) => Contents::Twin,
         };
         step.actions.push(send_with(home, Msg::BreakReply, contents));
         step

@@ -41,12 +41,12 @@ impl Segment {
         self.labelled(unit).is_some_and(|(buffer, _)| buffer.unit.load(Ordering::Acquire) == unit.0 + 1)
     }
 
-    /// Copies the unit's frame into the oldest buffer. Under the unit's lock.
-    pub fn broadcast(&self, unit: UnitId) {
+    /// Copies the unit's page, as the node has released it, into the oldest buffer. Under the unit's lock.
+    pub fn broadcast(&self, unit: UnitId, released: Page) {
         let oldest = self.node().next_buffer.fetch_add(1, Ordering::Relaxed) as usize % BUFFERS;
         let (buffer, page) = self.buffer(oldest);
         let _guard = buffer.lock.guard();
-        frames::install(Page::at(self.frame(unit)), page);
+        frames::install(released, page);
         buffer.unit.store(unit.0 + 1, Ordering::Release);
         self.buffer_of(unit).store(oldest as u32 + 1, Ordering::Release);
     }
@@ -122,12 +122,12 @@ mod tests {
         let (home, unit) = (home(), UnitId(3));
         assert!(!home.holds(unit) && first_byte(&home, unit).is_none());
         fill(&home, unit, 7);
-        home.broadcast(unit);
+        home.broadcast(unit, Page::at(home.frame(unit)));
         fill(&home, unit, 8);
         assert_eq!((home.holds(unit), first_byte(&home, unit)), (true, Some(7)));
         home.drop_buffer(unit);
         assert_eq!((home.holds(unit), first_byte(&home, unit)), (false, None));
-        home.broadcast(unit);
+        home.broadcast(unit, Page::at(home.frame(unit)));
         assert_eq!(first_byte(&home, unit), Some(8));
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let units: Vec<_> = (0..=BUFFERS as u32).map(UnitId).collect();
         for &unit in &units {
             fill(&home, unit, unit.0 as u8 ^ 0x55);
-            home.broadcast(unit);
+            home.broadcast(unit, Page::at(home.frame(unit)));
         }
         assert!(!home.holds(units[0]) && first_byte(&home, units[0]).is_none());
         assert!(units[1..].iter().all(|&unit| first_byte(&home, unit) == Some(unit.0 as u8 ^ 0x55)));

@@ -18,6 +18,7 @@ use finespun_sys::memory::Mapping;
 use finespun_types::{UNIT_BYTES, UnitId, ViewId};
 
 use super::buffers::Buffer;
+use super::frames::Page;
 use super::lists::{List, ListHead, Taken};
 use super::shape::{GUESTS, Region, SEATS, STRIPE_BUCKETS, STRIPE_ENTRIES, STRIPE_WORDS, Shape};
 use super::slot::Slot;
@@ -503,6 +504,11 @@ impl<'a> Locked<'a> {
     /// The frame.
     pub fn frame(&self) -> *mut u8 {
         self.node.frame(self.unit)
+    }
+
+    /// What the node has released of the page: its twin, or the frame where it has none.
+    pub fn released(&self) -> Page {
+        Page::at(if self.has_twin() { self.twin() } else { self.frame() })
     }
 
     /// Is there a twin?
