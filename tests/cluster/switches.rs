@@ -62,6 +62,22 @@ fn pages_are_fetched_ahead_of_a_stream_unless_that_is_switched_off() {
     }
 }
 
+/// Each row is two pages, exclusive at its owner until the others read it; the second time they know that both will be wanted.
+#[test]
+fn rows_that_another_node_has_just_written_are_fetched_together_where_they_were_read_before() {
+    for transport in ["shm", "tcp"] {
+        let run = |prefetch, warm| {
+            let args = format!("--size 767 --warm {warm}");
+            verified("gauss", &format!("-n 3 --transport {transport} --prefetch {prefetch}"), &args)
+        };
+        let [off, once, twice] = [run("off", 3), run("adaptive", 0), run("adaptive", 3)];
+        let (faults, ahead) = (count(&twice, "read_faults"), count(&twice, "pages_ahead"));
+        assert!(faults * 6 < count(&off, "read_faults") * 5, "{off}\n{twice}");
+        assert!(count(&once, "pages_ahead") * 4 < ahead, "{once}\n{twice}");
+        assert!(count(&twice, "bytes") * 20 <= count(&off, "bytes") * 21, "{off}\n{twice}");
+    }
+}
+
 #[test]
 fn stress_with_migratory_mutexes_and_assertions_reads_no_wrong_value() {
     let shapes = ["-n 2", "-n 3", "-n 2 -p 2", "-n 3 -t 2", "-n 2 -p 2 -t 2", "-n 5"];

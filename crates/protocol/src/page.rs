@@ -430,6 +430,10 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
     fn is_read(_directory: &Self::Directory) -> bool {
         false
     }
+    /// By the home's entry: has a node the page exclusively? Its mode ends when another one reads the page.
+    fn is_exclusive(_directory: &Self::Directory) -> bool {
+        false
+    }
     /// [`Self::on_unit`], where the driver sees broadcast buffers.
     ///
     /// # Errors

@@ -134,11 +134,15 @@ pub fn present_leaving(cluster: &Cluster, unit: UnitId, demand: Demand) -> (Outc
     with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, demand), no_nest())
 }
 
-/// Presents a read fault that has not happened, unless it would take something from somebody: an exclusive page from its
-/// owner, or the choice of a home from the first who really touches a page.
-pub fn try_ahead(cluster: &Cluster, unit: UnitId, since: Time) -> ahead::Tried {
+/// Presents a read fault that has not happened, unless it would take more from somebody than the guess is worth.
+pub fn try_ahead(cluster: &Cluster, unit: UnitId, guess: ahead::Guess, since: Time) -> ahead::Tried {
     let refused = ahead::Tried::Refused;
-    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, unit, since), refused)
+    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, unit, guess, since), refused)
+}
+
+/// Has another node the page exclusively, as far as this process may see?
+pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
+    with_tables!(cluster.shape.family, P => Nest::<P>::is_taken(cluster, unit), false)
 }
 
 /// Are such faults presented at all under the job's protocol?

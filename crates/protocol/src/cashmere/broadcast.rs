@@ -302,6 +302,10 @@ impl Protocol for Broadcasting {
         Cashmere::is_read(&entry.directory)
     }
 
+    fn is_exclusive(entry: &Entry) -> bool {
+        Cashmere::is_exclusive(&entry.directory)
+    }
+
     fn on_unit_seeing(
         unit: &mut Unit,
         buffers: Buffers,

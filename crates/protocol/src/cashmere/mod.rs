@@ -179,6 +179,10 @@ impl Protocol for Cashmere {
     fn is_read(directory: &Directory) -> bool {
         directory.owner().is_none() && !directory.sharers.is_empty()
     }
+
+    fn is_exclusive(directory: &Directory) -> bool {
+        directory.phase == Phase::Owned
+    }
 }
 
 /// The table has no row for what happened: a bug of ours, never bad input.

@@ -4,11 +4,11 @@
 //! itself (the signal is three quarters of its time where nodes share memory), the system call for each page, and, over messages,
 //! the waiting: the requests of a window go out together.
 //!
-//! **Which pages.** [`streams`] finds streams and how far to look ahead. What is fetched and then not used costs bytes, so history
-//! decides too: a view remembers the pages that it *wanted*, by a fault or by a fault right behind a window that had
-//! them. Where the stream is on such pages it stays on them, however fast; where it is on new ground, windows are a sixteenth of
-//! what the stream has read so far. If a stream stops short of pages that it should have gone on to by this history,
-//! its last window is no longer known to be wanted. [`nest::ahead`] says which pages are not fetched by a guess.
+//! **Which pages.** [`streams`] finds streams and how far to look ahead. What is fetched and then not used costs bytes, so [`history`]
+//! decides too: which neighbours a view has read together before. Where these go on behind a fault, they are fetched and nothing
+//! behind them: in windows that double behind a stream, and as far as they go behind a lone fault, while such bets are won. Where the
+//! stream is on new ground, windows are a sixteenth of what it has read so far. If a stream stops short of pages that it
+//! should have gone on to by this history, its last window is forgotten. [`nest::ahead`] says which pages are not fetched by a guess.
 //!
 //! **Why the mapping may be made when the unit's lock is given back.** A page of the window is in the sharing set and counted as mapped when
 //! its nest is over; the run is mapped when all nests are. In between, whatever comes from other nodes only lists the
@@ -18,19 +18,19 @@
 //! needs that lock and nobody may sleep with it: there nothing is fetched ahead that has to be waited for. Releases do not need to be kept out:
 //! opening a run never makes a page writable, and never writable pages less than the books say for longer than a fault.
 
+mod history;
 mod streams;
 
 use std::cell::Cell;
-use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use finespun_job::switches::Prefetch;
 use finespun_protocol::page::{Demand, Outcome, Time};
 use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
-use crate::nest::ahead::Tried;
+use crate::nest::ahead::{Guess, Tried};
 use crate::{meter, misuse, nest, tmk, wait};
+use history::History;
 use streams::{Found, Streams, WINDOW_MAX};
 
 /// Pages of a stream that do not count as known: a window may be this part of them.
@@ -49,16 +49,24 @@ pub fn is_on(cluster: &Cluster) -> bool {
     cluster.job.switches.prefetch == Prefetch::Adaptive && nest::reads_ahead(cluster) && !lazy_over_messages
 }
 
+/// Pages that may be fetched behind a fault.
+#[derive(Clone, Copy)]
+struct Room {
+    pages: u32,
+    guess: Guess,
+}
+
 /// Serves a read fault together with those that will follow it, if it is one of a stream. False if it has not been served.
 pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
     let mut streams = STREAMS.replace(Streams::NONE);
-    let found = streams.fault(unit.0);
-    let was_known = is_wanted(cluster, unit.0);
-    let room = learn(cluster, unit, &found, was_known);
+    let mut found = streams.fault(unit.0, meter::slot(cluster).interval());
+    let history = History::of(cluster.mine().neighbours(cluster.my_view()));
+    let was_known = learn(cluster, &mut streams, history, unit, &found);
+    let room = look_ahead(cluster, &mut streams, history, unit, &mut found, was_known);
     let view = cluster.mine().view(cluster.my_view());
-    let alone = (room > 0).then(|| view.acquiring.try_guard()).flatten();
-    if alone.is_some() && found.run >= NEW_GROUND * POPULATED_MIN && !was_known {
-        let (a, b) = (unit.0, unit.0.saturating_add_signed(found.step * room as i32));
+    let alone = (room.pages > 0).then(|| view.acquiring.try_guard()).flatten();
+    if alone.is_some() && found.run >= NEW_GROUND * POPULATED_MIN && room.guess != Guess::Known {
+        let (a, b) = (unit.0, unit.0.saturating_add_signed(found.step * room.pages as i32));
         cluster.mine().populate(a.min(b)..a.max(b).saturating_add(1).min(cluster.shape.pages as u32));
     }
     let opened = alone.and_then(|_alone| serve_window(cluster, unit, since, found.step, room));
@@ -69,45 +77,61 @@ pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
     opened.is_some()
 }
 
-/// Remembers what the fault tells of pages, of which this one was known to be wanted or not, and returns how many behind it may be fetched.
-fn learn(cluster: &Cluster, unit: UnitId, found: &Found, is_known: bool) -> u32 {
-    if let Some((window, next)) = &found.lost
-        && is_wanted(cluster, *next)
-    {
-        set_wanted(cluster, window.clone(), false);
-    }
-    meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
-    set_wanted(cluster, found.followed.clone(), true);
-    set_wanted(cluster, unit.0..unit.0 + 1, true);
-    let page = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32);
-    let goes_on = |ahead: u32| page(ahead).is_some_and(|page| is_wanted(cluster, page));
-    if is_known {
-        (1..=found.window).take_while(|&ahead| goes_on(ahead)).count() as u32
-    } else {
-        found.window.min(found.run / NEW_GROUND)
-    }
-}
-
-fn is_wanted(cluster: &Cluster, page: u32) -> bool {
-    let words = cluster.mine().wanted(cluster.my_view());
-    words.get(page as usize / 64).is_some_and(|word| word.load(Ordering::Relaxed) & 1 << (page % 64) != 0)
-}
-
-fn set_wanted(cluster: &Cluster, pages: Range<u32>, wanted: bool) {
-    let words = cluster.mine().wanted(cluster.my_view());
-    for page in pages {
-        let (word, bit) = (&words[page as usize / 64], 1 << (page % 64));
-        if wanted && word.load(Ordering::Relaxed) & bit == 0 {
-            word.fetch_or(bit, Ordering::Relaxed);
-        } else if !wanted {
-            word.fetch_and(!bit, Ordering::Relaxed);
+/// Remembers what the fault tells of pages. Was it known that the stream would come here?
+fn learn(cluster: &Cluster, streams: &mut Streams, history: History<'_>, unit: UnitId, found: &Found) -> bool {
+    if let Some(lost) = &found.lost {
+        let (end, step) = lost.end();
+        if history.goes_on(end, step, 1) > 0 {
+            history.join(lost.last, lost.next, false);
+            streams.was_in_vain(lost);
         }
     }
+    meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
+    let Some((from, together)) = found.from else { return false };
+    let pages = from.abs_diff(unit.0);
+    let was_known = history.goes_on(from, found.step, pages) == pages;
+    if was_known && together {
+        streams.was_foreseeable(found);
+    } else {
+        let before = unit.0.saturating_add_signed(-found.step);
+        history.join(from, before, true);
+        history.join(before, unit.0, together);
+    }
+    was_known
 }
 
-/// Serves the fault and opens up to `room` pages behind it; returns how many are open there, side by side. `None` if the fault has
+/// How many pages may be fetched behind the fault?
+fn look_ahead(
+    cluster: &Cluster,
+    streams: &mut Streams,
+    history: History<'_>,
+    unit: UnitId,
+    found: &mut Found,
+    was_known: bool,
+) -> Room {
+    if found.window == 0 {
+        let directions: &[i32] = if found.step == 0 { &[1, -1] } else { &[found.step] };
+        // One more than may be fetched tells whether it ends there.
+        let known = |&step: &i32| (step, history.goes_on(unit.0, step, WINDOW_MAX + 1));
+        let Some((step, pages)) = directions.iter().map(known).find(|(_, pages)| *pages > 0) else {
+            return Room { pages: 0, guess: Guess::Known };
+        };
+        let pages = streams.bet(found, step, pages.min(WINDOW_MAX), pages <= WINDOW_MAX);
+        return Room { pages, guess: Guess::Known };
+    }
+    let known = history.goes_on(unit.0, found.step, found.window);
+    if known > 0 || was_known {
+        return Room { pages: known, guess: Guess::Known };
+    }
+    let pages = found.window.min(found.run / NEW_GROUND);
+    let is_long = cluster.mesh.is_some() && found.run >= NEW_GROUND * POPULATED_MIN;
+    let exclusive = pages > 0 && (is_long || nest::is_taken(cluster, unit));
+    Room { pages, guess: Guess::New { exclusive } }
+}
+
+/// Serves the fault and opens up to `room.pages` behind it; returns how many are open there, side by side. `None` if the fault has
 /// to be waited for and this may not be done here.
-fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: u32) -> Option<u32> {
+fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: Room) -> Option<u32> {
     let (mut left, mut asked) = (Few::NONE, Few::NONE);
     // The page that the program waits for is asked for first.
     match present(cluster, unit, since) {
@@ -117,13 +141,13 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: u
         None => asked.push(unit.0),
     }
     let mut open = 0;
-    for ahead in 1..=room {
+    for ahead in 1..=room.pages {
         let Some(page) =
             unit.0.checked_add_signed(step * ahead as i32).filter(|page| (*page as usize) < cluster.shape.pages)
         else {
             break;
         };
-        match try_ahead(cluster, UnitId(page), since) {
+        match try_ahead(cluster, UnitId(page), room.guess, since) {
             Tried::Refused => break,
             Tried::WasOpen => {}
             Tried::Left => left.push(page),
@@ -143,9 +167,9 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: u
     Some(open)
 }
 
-fn try_ahead(cluster: &Cluster, unit: UnitId, since: Time) -> Tried {
+fn try_ahead(cluster: &Cluster, unit: UnitId, guess: Guess, since: Time) -> Tried {
     if !tmk::runs(cluster) {
-        return nest::try_ahead(cluster, unit, since);
+        return nest::try_ahead(cluster, unit, guess, since);
     }
     if tmk::access(cluster, unit) != Access::None {
         return Tried::WasOpen;

@@ -9,6 +9,13 @@
 //! right behind a window says that all of the window was wanted; the next is then twice as long. Several streams may go on in turn
 //! (a loop over two arrays), so a thread remembers some; a fault that belongs to none takes the place of the one
 //! that has waited longest.
+//!
+//! **Bets.** Where pages were read together before ([`super::history`]), a lone fault is enough. Such a window is a bet, and how many pages a
+//! thread may bet is its [`Streams::credit`]: a bet that a fault right behind it confirms doubles it, one that is forgotten
+//! without leaves a quarter, and bets that are still open take from it. Programs that begin to jump about where they read in sequence before lose
+//! a dozen pages by it, and then it is 0 until a stream of three faults shows that the history would have told it. A
+//! bet that ends where the history ends will hardly be confirmed: nobody knows whether it was good. So one in eight of these
+//! is a page short, and the fault there, or its absence, is the answer.
 
 use std::ops::Range;
 
@@ -20,6 +27,11 @@ pub const WINDOW_MAX: u32 = 32;
 const WINDOW_MIN: u32 = 2;
 /// So many pages side by side make a stream.
 const RUN_MIN: u32 = 3;
+/// Pages that a thread may bet at first, and again when history has proved right.
+const CREDIT: u32 = 8;
+const CREDIT_AGAIN: u32 = 2;
+/// One in so many bets that end with the history asks a question.
+const ASKS: u32 = 8;
 
 /// One stream, or a single fault that might become one.
 #[derive(Clone, Copy)]
@@ -34,8 +46,12 @@ struct Stream {
     run: u32,
     /// How long the next window may be.
     window: u32,
+    /// Its last window was a bet on so many pages, which a fault behind it would confirm.
+    bet: u32,
     /// When its last fault was.
     turn: u32,
+    /// In which interval of its thread that was.
+    interval: u64,
 }
 
 /// The streams of a thread.
@@ -43,6 +59,10 @@ struct Stream {
 pub struct Streams {
     list: [Stream; STREAMS],
     turn: u32,
+    /// Pages that may be bet, with those that are.
+    credit: u32,
+    /// Bets that ended with the history.
+    ended: u32,
 }
 
 /// What a fault means for the streams.
@@ -55,14 +75,37 @@ pub struct Found {
     pub window: u32,
     /// The pages of the stream so far.
     pub run: u32,
+    /// The stream goes on from the page of its last fault, and whether this was in the same interval.
+    pub from: Option<(u32, bool)>,
     /// The window that this fault shows to have been wanted.
     pub followed: Range<u32>,
-    /// The window of a stream that is forgotten, and where its next fault would have been: it was not followed.
-    pub lost: Option<(Range<u32>, u32)>,
+    /// The stream that is forgotten had a window that was not followed.
+    pub lost: Option<Lost>,
+}
+
+/// A window that nobody is known to have used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The fault that opened it.
+    pub last: u32,
+    /// Where the next fault would have been.
+    pub next: u32,
+    is_bet: bool,
+}
+
+impl Lost {
+    /// The last page of the window, and the direction of the stream.
+    pub const fn end(&self) -> (u32, i32) {
+        if self.next > self.last && self.next != u32::MAX {
+            (self.next - 1, 1)
+        } else {
+            (self.next.wrapping_add(1), -1)
+        }
+    }
 }
 
 impl Stream {
-    const NONE: Self = Self { last: 0, next: 0, step: 0, run: 0, window: 0, turn: 0 };
+    const NONE: Self = Self { last: 0, next: 0, step: 0, run: 0, window: 0, bet: 0, turn: 0, interval: 0 };
 
     /// The pages fetched ahead after its last fault.
     fn ahead(&self) -> Range<u32> {
@@ -77,14 +120,14 @@ impl Stream {
 
 impl Streams {
     /// None yet.
-    pub const NONE: Self = Self { list: [Stream::NONE; STREAMS], turn: 0 };
+    pub const NONE: Self = Self { list: [Stream::NONE; STREAMS], turn: 0, credit: CREDIT, ended: 0 };
 
-    /// A read fault at this page.
-    pub fn fault(&mut self, unit: u32) -> Found {
+    /// A read fault at this page, in this interval of the thread.
+    pub fn fault(&mut self, unit: u32, interval: u64) -> Found {
         self.turn = self.turn.wrapping_add(1);
         let turn = self.turn;
-        let goes_on = |stream: &Stream| stream.run > 1 && stream.next == unit;
-        let begins = |stream: &Stream| stream.run == 1 && stream.last.abs_diff(unit) == 1;
+        let goes_on = |stream: &Stream| stream.step != 0 && stream.next == unit;
+        let begins = |stream: &Stream| stream.run == 1 && stream.step == 0 && stream.last.abs_diff(unit) == 1;
         let (stream, followed) = if let Some(at) = self.list.iter().position(goes_on) {
             let stream = &mut self.list[at];
             let followed = stream.ahead();
@@ -95,25 +138,70 @@ impl Streams {
             (stream.step, stream.run) = (if unit > stream.last { 1 } else { -1 }, 2);
             (at, 0..0)
         } else {
-            return self.begin(unit);
+            return self.begin(unit, interval);
         };
         let it = &mut self.list[stream];
-        (it.last, it.turn) = (unit, turn);
+        if it.bet > 0 {
+            self.credit = (2 * self.credit).clamp(CREDIT_AGAIN, WINDOW_MAX);
+        }
+        let from = Some((it.last, it.interval == interval));
+        (it.last, it.turn, it.interval, it.bet) = (unit, turn, interval, 0);
         it.next = unit.wrapping_add_signed(it.step);
         if it.run >= RUN_MIN {
             it.window = it.window.max(WINDOW_MIN);
         }
-        Found { stream, step: it.step, window: it.window, run: it.run, followed, lost: None }
+        Found { stream, step: it.step, window: it.window, run: it.run, from, followed, lost: None }
     }
 
     /// A fault that belongs to no stream.
-    fn begin(&mut self, unit: u32) -> Found {
+    fn begin(&mut self, unit: u32, interval: u64) -> Found {
         let turn = self.turn;
         let age = |stream: &Stream| if stream.run == 0 { u32::MAX } else { turn.wrapping_sub(stream.turn) };
         let oldest = (0..STREAMS).max_by_key(|&at| age(&self.list[at])).expect("there are some");
-        let old = std::mem::replace(&mut self.list[oldest], Stream { last: unit, run: 1, turn, ..Stream::NONE });
-        let lost = Some((old.ahead(), old.next)).filter(|(ahead, _)| !ahead.is_empty());
-        Found { stream: oldest, step: 0, window: 0, run: 1, followed: 0..0, lost }
+        let begun = Stream { last: unit, run: 1, turn, interval, ..Stream::NONE };
+        let old = std::mem::replace(&mut self.list[oldest], begun);
+        let lost = Lost { last: old.last, next: old.next, is_bet: old.bet > 0 };
+        let lost = Some(lost).filter(|_| !old.ahead().is_empty());
+        Found { stream: oldest, step: 0, window: 0, run: 1, from: None, followed: 0..0, lost }
+    }
+
+    /// By history, a window was in vain.
+    pub const fn was_in_vain(&mut self, lost: &Lost) {
+        if lost.is_bet {
+            self.credit /= 4;
+        }
+    }
+
+    /// By history, the third fault of a stream could have been foreseen.
+    pub fn was_foreseeable(&mut self, found: &Found) {
+        if found.run == RUN_MIN && found.followed.is_empty() {
+            self.credit = self.credit.max(CREDIT_AGAIN);
+        }
+    }
+
+    /// How many pages a window by history alone may have now.
+    pub fn credit(&self) -> u32 {
+        self.credit.saturating_sub(self.list.iter().map(|stream| stream.bet).sum())
+    }
+
+    /// Makes a window of a fault that is no stream yet: the history goes on in this direction for so many pages, of which no more than
+    /// the credit are asked for; `ends` if that is all. Returns how many may be fetched.
+    pub fn bet(&mut self, found: &mut Found, step: i32, pages: u32, ends: bool) -> u32 {
+        let mut bet = pages.min(self.credit());
+        let mut is_question = bet < pages || !ends;
+        if bet > 1 && !is_question {
+            self.ended = self.ended.wrapping_add(1);
+            is_question = self.ended.is_multiple_of(ASKS);
+            bet -= u32::from(is_question);
+        }
+        if bet == 0 {
+            return 0;
+        }
+        let it = &mut self.list[found.stream];
+        (it.step, it.next, it.window) = (step, it.last.wrapping_add_signed(step), bet);
+        it.bet = if is_question { bet } else { 0 };
+        (found.step, found.window) = (step, bet);
+        bet
     }
 
     /// So many pages behind the fault are open now: the next fault is expected behind them. A window that could not be filled is
@@ -121,6 +209,7 @@ impl Streams {
     pub fn opened(&mut self, found: &Found, pages: u32) {
         let it = &mut self.list[found.stream];
         it.next = it.last.wrapping_add_signed(it.step * (pages as i32 + 1));
+        it.bet = it.bet.min(pages);
         if pages >= found.window {
             it.window = (2 * it.window).min(WINDOW_MAX);
         }
@@ -133,7 +222,7 @@ mod tests {
 
     /// Takes a fault, and fetches all of its window.
     fn fault(streams: &mut Streams, unit: u32) -> (i32, u32) {
-        let found = streams.fault(unit);
+        let found = streams.fault(unit, 0);
         streams.opened(&found, found.window);
         (found.step, found.window)
     }
@@ -154,7 +243,7 @@ mod tests {
     fn a_stream_may_go_backwards_down_to_the_first_page() {
         let mut streams = Streams::NONE;
         assert_eq!([5, 4, 3].map(|unit| fault(&mut streams, unit)), [(0, 0), (-1, 0), (-1, 2)]);
-        let found = streams.fault(0);
+        let found = streams.fault(0, 0);
         assert_eq!((found.step, found.window, found.followed.clone()), (-1, 4, 1..3));
         streams.opened(&found, 0);
         assert_eq!(fault(&mut streams, 100), (0, 0));
@@ -177,18 +266,22 @@ mod tests {
         for unit in [10, 11, 12] {
             fault(&mut streams, unit);
         }
-        let found = streams.fault(15);
-        assert_eq!((found.followed.clone(), found.run, found.lost.clone()), (13..15, 6, None));
+        let found = streams.fault(15, 0);
+        assert_eq!(
+            (found.followed.clone(), found.run, found.from, found.lost.clone()),
+            (13..15, 6, Some((12, true)), None)
+        );
         streams.opened(&found, 3);
         // Only three of four could be fetched: the next window is no longer.
-        let found = streams.fault(19);
+        let found = streams.fault(19, 0);
         assert_eq!((found.followed.clone(), found.window), (16..19, 4));
         streams.opened(&found, 4);
         let mut lost = Vec::new();
         for far in 1..20 {
-            lost.extend(streams.fault(1000 * far).lost);
+            lost.extend(streams.fault(1000 * far, 0).lost);
         }
-        assert_eq!(lost, [(20..24, 24)]);
+        assert_eq!(lost, [Lost { last: 19, next: 24, is_bet: false }]);
+        assert_eq!(lost[0].end(), (23, 1));
     }
 
     #[test]
@@ -199,5 +292,74 @@ mod tests {
             unit = unit.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             assert_eq!(fault(&mut streams, unit >> 8).1, 0);
         }
+    }
+
+    #[test]
+    fn a_stream_tells_where_it_comes_from_and_whether_an_acquire_lies_between() {
+        let mut streams = Streams::NONE;
+        assert_eq!(streams.fault(7, 3).from, None);
+        assert_eq!(streams.fault(8, 3).from, Some((7, true)));
+        assert_eq!(streams.fault(9, 4).from, Some((8, false)));
+    }
+
+    /// Takes a lone fault with so many known pages behind it, and fetches what may be bet on.
+    fn bet(streams: &mut Streams, unit: u32, pages: u32, ends: bool) -> u32 {
+        let mut found = streams.fault(unit, 0);
+        assert_eq!((found.run, found.step), (1, 0));
+        if let Some(lost) = &found.lost {
+            streams.was_in_vain(lost);
+        }
+        let room = streams.bet(&mut found, 1, pages, ends);
+        streams.opened(&found, room);
+        room
+    }
+
+    #[test]
+    fn a_first_fault_bets_on_what_is_known_as_far_as_it_is_known() {
+        let mut streams = Streams::NONE;
+        assert_eq!(bet(&mut streams, 100, 3, true), 3);
+        // The page behind what was known is a fault of the stream.
+        let found = streams.fault(104, 0);
+        assert_eq!((found.step, found.run, found.followed), (1, 5, 101..104));
+    }
+
+    #[test]
+    fn bets_that_are_confirmed_double_the_credit_and_open_ones_take_from_it() {
+        let mut streams = Streams::NONE;
+        assert_eq!(bet(&mut streams, 100, 5, false), 5);
+        assert_eq!(bet(&mut streams, 200, 32, false), 3);
+        assert_eq!(bet(&mut streams, 300, 32, false), 0);
+        assert_eq!(streams.fault(106, 0).followed, 101..106);
+        assert_eq!(streams.credit(), 13);
+        assert_eq!(streams.fault(204, 0).followed, 201..204);
+        assert_eq!(streams.credit(), 32);
+    }
+
+    #[test]
+    fn jumps_where_all_is_known_lose_a_dozen_pages_and_then_bet_no_more() {
+        let mut streams = Streams::NONE;
+        let lost: u32 = (1..1000).map(|far| bet(&mut streams, 1000 * far, 32, false)).sum();
+        assert_eq!((lost, streams.credit()), (8 + 2, 0));
+        // Until a stream is seen that could have been foreseen.
+        for unit in 5..8 {
+            let found = streams.fault(unit, 0);
+            streams.was_foreseeable(&found);
+        }
+        assert_eq!(streams.credit(), 2);
+    }
+
+    #[test]
+    fn bets_to_the_end_of_what_is_known_are_asked_about_now_and_then() {
+        let mut streams = Streams::NONE;
+        let bets: Vec<u32> = (1..=8).map(|row| bet(&mut streams, 100 * row, 3, true)).collect();
+        assert_eq!(bets, [3, 3, 3, 3, 3, 3, 3, 2]);
+        assert_eq!(streams.credit(), 6);
+        // The answer is yes.
+        assert_eq!(streams.fault(803, 0).followed, 801..803);
+        assert_eq!(streams.credit(), 16);
+        // Rows of which one page is used: the questions are in vain, and that is the end of it.
+        let lost: u32 = (1..1000).map(|row| bet(&mut streams, 10_000 * row, 3, true)).sum();
+        assert!(lost < 150, "{lost}");
+        assert_eq!(streams.credit(), 0);
     }
 }

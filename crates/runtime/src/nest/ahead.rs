@@ -1,4 +1,11 @@
 //! Read faults that have not happened yet: see [`crate::ahead`].
+//!
+//! **What a guess may take.** A home is never decided by a guess: the page goes to whom touches it. An exclusive mode is ended by one where
+//! the [`Guess`] is good: if the view has read the page right behind its neighbour before, or if the page of the fault itself was
+//! found exclusive elsewhere, so that the stream runs over what another node has just written. If the guess is wrong the owner
+//! pays: a twin (not at home), a comparison and a notice at its next release, and a fault at its next store after that, some 5 us, beside
+//! the page that crossed in vain. Who may not look at the home, over messages, cannot know which pages are exclusive: a known one is
+//! asked for like any other, one that comes for the first time only behind a long stream, and if its home is known.
 
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Ahead, Demand, Outcome, Time};
@@ -22,8 +29,35 @@ pub enum Tried {
     Asked,
 }
 
+/// How good is the guess that the page will be wanted?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// The view has read it together with its neighbour before.
+    Known,
+    /// The stream has come so far, on new ground.
+    New {
+        /// The page of the fault was exclusive at another node; where this cannot be seen, the stream is long.
+        exclusive: bool,
+    },
+}
+
+impl Guess {
+    const fn may_end_exclusive_mode(self) -> bool {
+        match self {
+            Self::Known => true,
+            Self::New { exclusive } => exclusive,
+        }
+    }
+}
+
 impl<'a, P: Live> Nest<'a, '_, P> {
-    pub(super) fn try_ahead(cluster: &'a Cluster, unit: UnitId, since: Time) -> Tried {
+    /// Has another node the page exclusively, as far as this process may see?
+    pub(super) fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.home_entry().is_some_and(|entry| P::is_exclusive(entry))
+    }
+
+    pub(super) fn try_ahead(cluster: &'a Cluster, unit: UnitId, guess: Guess, since: Time) -> Tried {
         let view = cluster.my_view();
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
         let fault = Demand::ReadFault { view, since };
@@ -37,11 +71,8 @@ impl<'a, P: Live> Nest<'a, '_, P> {
                     // Brings the name of the home, and nothing else yet: the manager's lock may not be taken over the home's.
                     present(&mut nest);
                 }
-                match nest.is_read_at_home() {
-                    Some(true) => {}
-                    // Who may not look at the home goes by what was: whose page was shared before will be shared again.
-                    None if kind == Ahead::Again => {}
-                    Some(false) | None => return Tried::Refused,
+                if nest.home().is_none() || !nest.is_worth(guess, kind) {
+                    return Tried::Refused;
                 }
             }
         }
@@ -84,10 +115,22 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         home.is_some()
     }
 
-    /// Do others read the page, by its home's entry? `None` if the home is not known, or this process may not look there. Over the
-    /// home's lock, which the fault would take next.
-    fn is_read_at_home(&mut self) -> Option<bool> {
+    /// Does the guess justify to fetch the page? Looks at the home over the lock that the fault would take next.
+    fn is_worth(&mut self, guess: Guess, kind: Ahead) -> bool {
+        if guess == Guess::Known {
+            return true;
+        }
+        let ends = guess.may_end_exclusive_mode();
+        match self.home_entry() {
+            Some(entry) => P::is_read(entry) || (ends && P::is_exclusive(entry)),
+            // Who may not look goes by what was: whose page was shared before will be shared again.
+            None => ends || kind == Ahead::Again,
+        }
+    }
+
+    /// The home's entry, if the home is known and this process may look there.
+    fn home_entry(&mut self) -> Option<&P::Directory> {
         let home = self.home().filter(|home| self.may_look_at(*home))?;
-        Some(P::is_read(self.at(home).directory::<P>()))
+        Some(self.at(home).directory::<P>())
     }
 }

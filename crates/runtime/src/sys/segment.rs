@@ -392,10 +392,10 @@ impl Segment {
         self.frames.populate(units.start as usize * UNIT_BYTES..units.end as usize * UNIT_BYTES);
     }
 
-    /// A bit for each page that a view has wanted.
-    pub fn wanted(&self, view: ViewId) -> &[AtomicU64] {
+    /// A bit for each page that a view has read together with the one below.
+    pub fn neighbours(&self, view: ViewId) -> &[AtomicU64] {
         let words = self.shape.pages.div_ceil(64);
-        let first: *const AtomicU64 = self.pointer(self.shape.wanted, usize::from(view.0) * words);
+        let first: *const AtomicU64 = self.pointer(self.shape.neighbours, usize::from(view.0) * words);
         // SAFETY: mapped for the life of self, aligned, zero at first; the region has so many words for each view.
         unsafe { std::slice::from_raw_parts(first, words) }
     }

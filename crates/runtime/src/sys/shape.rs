@@ -94,8 +94,8 @@ pub struct Shape {
     pub dirty: Region,
     /// Lists of write notices, likewise.
     pub notice: Region,
-    /// A bit for each page and view: see [`crate::ahead`].
-    pub wanted: Region,
+    /// A bit for each page and view: read together with the page below. See [`crate::ahead`].
+    pub neighbours: Region,
     /// Stack of free twins.
     pub free_twin: Region,
     /// The heap's account (node 0).
@@ -240,7 +240,7 @@ impl Shape {
             managers: next.take::<Room<MANAGER_ROOM>>(pages),
             dirty: next.take::<u32>(2 * views * pages),
             notice: next.take::<u32>(2 * views * pages),
-            wanted: next.take::<u64>(views * pages.div_ceil(64)),
+            neighbours: next.take::<u64>(views * pages.div_ceil(64)),
             free_twin: next.take::<u32>(pages),
             heap: next.take::<finespun_heap::Header>(1),
             heap_page: next.take::<finespun_heap::Page>(pages),

@@ -83,6 +83,13 @@ impl Slot {
         self.ticks[bucket as usize].fetch_add(ticks, Ordering::Relaxed);
     }
 
+    /// How often the thread has synchronized so far: another number, another interval.
+    pub fn interval(&self) -> u64 {
+        let counted = [Counter::LockAcquires, Counter::Flags, Counter::Barriers, Counter::ConditionWaits];
+        let counted: u64 = counted.iter().map(|&at| self.counts[at as usize].load(Ordering::Relaxed)).sum();
+        counted + self.own.locks.load(Ordering::Relaxed) + self.own.flags.load(Ordering::Relaxed)
+    }
+
     /// The counts so far.
     pub fn counts(&self) -> [u64; Counter::COUNT] {
         let mut counts = std::array::from_fn(|counter| self.counts[counter].load(Ordering::Relaxed));

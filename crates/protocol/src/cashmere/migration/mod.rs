@@ -390,6 +390,10 @@ impl Protocol for Migrating {
     fn is_read(entry: &Entry) -> bool {
         entry.moved_to().is_none() && Cashmere::is_read(&entry.directory)
     }
+
+    fn is_exclusive(entry: &Entry) -> bool {
+        entry.moved_to().is_none() && Cashmere::is_exclusive(&entry.directory)
+    }
 }
 
 /// The tables have no row for what happened.
