@@ -100,6 +100,15 @@ impl Mapping {
         Self::map(None, bytes, libc::PROT_NONE, flags, -1)
     }
 
+    /// Memory of this process alone, zero at first, that takes room where it is touched: a page at a time, not a huge one.
+    pub(crate) fn private(bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let mapping = Self::map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        // SAFETY: our own mapping; the advice changes no byte. A kernel without huge pages refuses it, and needs it not.
+        unsafe { libc::madvise(mapping.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
+        Ok(mapping)
+    }
+
     /// As [`Mapping::shared_at`], with other rights.
     pub(crate) fn shared_with(fd: BorrowedFd<'_>, address: usize, bytes: usize, prot: i32) -> io::Result<Self> {
         Self::map(Some(address), bytes, prot, libc::MAP_SHARED, fd.as_raw_fd())

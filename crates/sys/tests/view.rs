@@ -3,9 +3,9 @@
 mod common;
 
 use common::{BASE, Random, Rig, Rights, in_own_process, is_offered, rig, rig_with_window};
-use finespun_sys::PAGE_BYTES;
 use finespun_sys::memory::{self, Mapping};
 use finespun_sys::view::{Mechanism, Remote, View};
+use finespun_sys::{PAGE_BYTES, calls};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -21,6 +21,7 @@ under_both_mechanisms! {
     faults_open_pages_and_protection_and_invalidation_close_them
     the_first_touch_of_a_page_that_has_no_memory_yet_faults
     a_run_is_opened_at_once_with_its_holes_and_around_what_is_open
+    scattered_pages_are_closed_in_few_calls_and_what_is_open_between_them_stays_open
     writes_of_the_engine_are_seen_at_once_on_open_pages_and_after_the_fault_on_closed_ones
     calls_that_change_nothing_are_harmless
     a_random_sequence_of_changes_agrees_with_the_books
@@ -99,6 +100,32 @@ fn a_run_is_opened_at_once_with_its_holes_and_around_what_is_open(mechanism: Mec
     assert_eq!((rig.seen(1), rig.seen(12)), (Rights::None, Rights::None));
     rig.view.map_read_run(20..20).unwrap();
     assert_eq!(rig.view.map_read_run(60..65).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    assert_eq!(rig.faults(), (0, 0));
+}
+
+fn scattered_pages_are_closed_in_few_calls_and_what_is_open_between_them_stays_open(mechanism: Mechanism) {
+    let rig = rig(mechanism, 2048);
+    let scattered: Vec<u32> = (0..64).map(|page| page * 16 + 3).collect();
+    for (neighbours, calls_at_most) in [(false, 3), (true, 64)] {
+        for &page in &scattered {
+            rig.frame_store(page, 1, 9);
+            rig.view.map_write(page).unwrap();
+            if neighbours {
+                rig.view.map_read_run(page + 2..page + 5).unwrap();
+                rig.view.map_write(page + 7).unwrap();
+            }
+        }
+        let _ = calls::collect();
+        rig.view.invalidate_scattered(&scattered).unwrap();
+        assert!(calls::collect() <= calls_at_most);
+        for &page in &scattered {
+            assert_eq!((rig.seen(page), rig.frame_load(page, 1)), (Rights::None, 9));
+            let between = [2, 3, 4, 7].map(|further| rig.seen(page + further));
+            let expected =
+                if neighbours { [Rights::Read, Rights::Read, Rights::Read, Rights::Write] } else { [Rights::None; 4] };
+            assert_eq!(between, expected);
+        }
+    }
     assert_eq!(rig.faults(), (0, 0));
 }
 

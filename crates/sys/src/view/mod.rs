@@ -29,6 +29,7 @@
 //! methods fail there with `ESRCH`: the userfaultfd that the child inherits would change the *parent's* rights, and the
 //! handler, believing that it had opened the page, would be called for ever.
 
+mod marks;
 mod pages;
 mod protections;
 mod userfault;
@@ -38,6 +39,7 @@ pub use userfault::Remote;
 use crate::memory::Mapping;
 use crate::process::ForkMark;
 use crate::{PAGE_BYTES, check, descriptors, invalid};
+use marks::Marks;
 use pages::Pages;
 use protections::Protections;
 use std::io;
@@ -60,6 +62,8 @@ pub enum Mechanism {
 pub struct View {
     range: Pages,
     carrier: Carrier,
+    /// Which pages may have rights.
+    open: Marks,
     process: ForkMark,
     /// Dropped last: the rights go before the addresses.
     mapping: Mapping,
@@ -97,7 +101,7 @@ impl View {
             }
             Mechanism::Mprotect => Carrier::Protections(Protections::new(range)),
         };
-        Ok(Self { range, carrier, process: ForkMark::new()?, mapping })
+        Ok(Self { range, carrier, open: Marks::new(range.count)?, process: ForkMark::new()?, mapping })
     }
 
     /// What carries the rights.
@@ -171,7 +175,7 @@ impl View {
 
     /// Makes the page read-only: loads go through, stores fault. Whatever it was before.
     pub fn map_read(&self, page: u32) -> io::Result<()> {
-        self.ready(&(page..page.saturating_add(1)))?;
+        self.opens(&(page..page.saturating_add(1)))?;
         match &self.carrier {
             Carrier::Userfault(userfault) => userfault.map_read(page),
             Carrier::Protections(protections) => protections.grant(page, libc::PROT_READ),
@@ -181,7 +185,7 @@ impl View {
     /// Makes a run of pages readable that have no rights by the caller's books, with as few system calls as the kernel
     /// allows. A page that has rights nevertheless may keep them, or be left with the right to read.
     pub fn map_read_run(&self, pages: Range<u32>) -> io::Result<()> {
-        self.ready(&pages)?;
+        self.opens(&pages)?;
         match &self.carrier {
             Carrier::Userfault(userfault) => userfault.map_read_run(pages),
             Carrier::Protections(protections) => protections.grant_run(pages, libc::PROT_READ),
@@ -190,7 +194,7 @@ impl View {
 
     /// Makes the page writable. Whatever it was before.
     pub fn map_write(&self, page: u32) -> io::Result<()> {
-        self.ready(&(page..page.saturating_add(1)))?;
+        self.opens(&(page..page.saturating_add(1)))?;
         match &self.carrier {
             Carrier::Userfault(userfault) => userfault.map_write(page),
             Carrier::Protections(protections) => protections.grant(page, libc::PROT_READ | libc::PROT_WRITE),
@@ -222,13 +226,15 @@ impl View {
     pub fn invalidate(&self, pages: Range<u32>) -> io::Result<()> {
         self.ready(&pages)?;
         match &self.carrier {
-            Carrier::Userfault(userfault) => userfault.invalidate(pages),
-            Carrier::Protections(protections) => protections.withdraw(pages, libc::PROT_NONE),
-        }
+            Carrier::Userfault(userfault) => userfault.invalidate(pages.clone()),
+            Carrier::Protections(protections) => protections.withdraw(pages.clone(), libc::PROT_NONE),
+        }?;
+        self.open.clear(&pages);
+        Ok(())
     }
 
-    /// The same for pages in any order, with as few system calls as the kernel allows. Pages given in ascending order
-    /// cost least. If it fails, some of them are done.
+    /// The same for pages in any order, with as few ranges and system calls as the kernel allows: what lies between them goes with them
+    /// where it is closed anyhow. Pages given in ascending order cost least. If it fails, some of them are done.
     pub fn invalidate_scattered(&self, pages: &[u32]) -> io::Result<()> {
         for chunk in pages.chunks(CHUNK) {
             let mut sorted = [0; CHUNK];
@@ -237,14 +243,14 @@ impl View {
             sorted.sort_unstable();
             let last = sorted[sorted.len() - 1];
             self.ready(&(last..last.saturating_add(1)))?;
+            let mut ranges = self.open.join(self.range.runs(sorted));
             match &self.carrier {
-                Carrier::Userfault(userfault) => userfault.invalidate_runs(self.range.runs(sorted))?,
+                Carrier::Userfault(userfault) => userfault.invalidate_ranges(ranges)?,
                 Carrier::Protections(protections) => {
-                    for run in self.range.runs(sorted) {
-                        protections.withdraw(run, libc::PROT_NONE)?;
-                    }
+                    ranges.try_for_each(|range| protections.withdraw(range, libc::PROT_NONE))?;
                 }
             }
+            self.range.runs(sorted).for_each(|run| self.open.clear(&run));
         }
         Ok(())
     }
@@ -255,6 +261,13 @@ impl View {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         self.range.check(pages)
+    }
+
+    /// Likewise, and they are about to be opened.
+    fn opens(&self, pages: &Range<u32>) -> io::Result<()> {
+        self.ready(pages)?;
+        self.open.set(pages);
+        Ok(())
     }
 
     /// True in the process that made the view, false in a child of fork, which has none.

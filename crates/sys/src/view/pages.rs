@@ -110,6 +110,12 @@ impl Pages {
         self.window.first < self.window.end && (page == self.window.first || page == self.window.end)
     }
 
+    /// Does a range go over a border of the window?
+    pub(super) const fn crosses_border(self, pages: &Range<u32>) -> bool {
+        let Window { first, end, .. } = self.window;
+        first < end && (pages.start < first && first < pages.end || pages.start < end && end < pages.end)
+    }
+
     /// The runs of neighbours in sorted page numbers, which may repeat.
     pub(super) const fn runs(self, sorted: &[u32]) -> Runs<'_> {
         Runs { pages: self, sorted }
@@ -119,7 +125,7 @@ impl Pages {
 /// See [`Pages::runs`]; none goes over a border of the window.
 #[derive(Clone)]
 pub(super) struct Runs<'a> {
-    pages: Pages,
+    pub(super) pages: Pages,
     sorted: &'a [u32],
 }
 

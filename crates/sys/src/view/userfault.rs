@@ -15,7 +15,8 @@
 //! `UFFD_USER_MODE_ONLY` needs no privilege. A system call given an address without rights gets `EFAULT`.
 
 use super::CHUNK;
-use super::pages::{Pages, Runs};
+use super::marks::Joined;
+use super::pages::Pages;
 use crate::memory::{self, Mapping};
 use crate::{PAGE_BYTES, calls, check, descriptors};
 use std::io;
@@ -285,19 +286,19 @@ impl Userfault {
         }
     }
 
-    /// At most [`CHUNK`] runs.
-    pub(super) fn invalidate_runs(&self, runs: Runs<'_>) -> io::Result<()> {
+    /// At most [`CHUNK`] ranges.
+    pub(super) fn invalidate_ranges(&self, ranges: Joined<'_>) -> io::Result<()> {
         let Some(process) = &self.process else {
-            return self.invalidate_each(runs);
+            return self.invalidate_each(ranges);
         };
         let mut vector = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; CHUNK];
         let mut count = 0;
-        let again = runs.clone();
-        for run in runs {
-            vector[count] = self.io_vector(&run);
+        let again = ranges.clone();
+        for range in ranges {
+            vector[count] = self.io_vector(&range);
             count += 1;
         }
-        // One run is cheaper by a plain madvise. A vector that was not done to its end is done again one by one:
+        // One range is cheaper by a plain madvise. A vector that was not done to its end is done again one by one:
         // dropping what is dropped already does nothing.
         let asked = vector[..count].iter().map(|entry| entry.iov_len).sum::<usize>();
         if count > 1 && self.drop_vector(process, &vector[..count]).is_ok_and(|done| done == asked) {
@@ -306,8 +307,8 @@ impl Userfault {
         self.invalidate_each(again)
     }
 
-    fn invalidate_each(&self, mut runs: Runs<'_>) -> io::Result<()> {
-        runs.try_for_each(|run| self.invalidate(run))
+    fn invalidate_each(&self, mut ranges: Joined<'_>) -> io::Result<()> {
+        ranges.try_for_each(|range| self.invalidate(range))
     }
 
     fn io_vector(&self, pages: &Range<u32>) -> libc::iovec {
