@@ -78,6 +78,41 @@ fn rows_that_another_node_has_just_written_are_fetched_together_where_they_were_
     }
 }
 
+/// What all processors counted in a phase.
+fn in_phase(done: &Done, phase: &str, name: &str) -> u64 {
+    let phases = stats(done)["phases"].as_array().unwrap_or_else(|| panic!("no phases\n{done}"));
+    let found = phases.iter().filter(|each| each["name"] == phase).map(|each| each[name].as_u64().unwrap_or(0));
+    found.sum()
+}
+
+#[test]
+fn pages_that_are_read_in_each_interval_no_longer_fault_and_are_closed_when_nobody_reads_them() {
+    let program = compile("rereads.c", "rereads-refresh", &[]);
+    for transport in ["shm", "tcp"] {
+        for shape in ["-n 2", "-n 3 -p 2"] {
+            let run = |refresh: &str| {
+                let flags = format!("{shape} --transport {transport} --refresh {refresh} --quiet");
+                let done = Job::new(&flags, &program, "").stats().run();
+                done.assert_success();
+                assert_eq!(stats(&done)["switches"]["refresh"], refresh, "{done}");
+                done
+            };
+            let (off, adaptive) = (run("off"), run("adaptive"));
+            assert_eq!(count(&off, "pages_refreshed"), 0, "{off}");
+            let [faults_off, faults] = [&off, &adaptive].map(|done| in_phase(done, "settled", "read_faults"));
+            assert!(faults_off >= 55 * 24, "each page, each time\n{off}");
+            // Where a node has two views, they look at different times.
+            assert!(if shape == "-n 2" { faults == 0 } else { faults * 10 <= faults_off }, "{adaptive}");
+            for name in ["pages_refreshed", "read_faults"] {
+                assert_eq!(in_phase(&adaptive, "forgotten", name), 0, "{name}\n{adaptive}");
+            }
+            // What came for nothing when they were no longer read is little beside what was of use.
+            let [came_off, came] = [&off, &adaptive].map(|done| count(done, "page_transfers"));
+            assert!(came <= came_off * 3 / 2, "{came} instead of {came_off}\n{adaptive}");
+        }
+    }
+}
+
 #[test]
 fn stress_with_migratory_mutexes_and_assertions_reads_no_wrong_value() {
     let shapes = ["-n 2", "-n 3", "-n 2 -p 2", "-n 3 -t 2", "-n 2 -p 2 -t 2", "-n 5"];

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use finespun_job::switches::{Barrier, Cores, Locks, Prefetch, Receive, Rewrites, Server, Strings, Switches};
+use finespun_job::switches::{Barrier, Cores, Locks, Prefetch, Receive, Refresh, Rewrites, Server, Strings, Switches};
 
 /// What the command line says of them; what it does not say is the preset's, or the default.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct Chosen {
     /// Pages are fetched when they are used, or ahead of it where a program reads one after the other [default: adaptive]
     #[arg(long, env = "FINESPUN_PREFETCH", value_parser = one_of(Prefetch::NAMES, Prefetch::named))]
     pub prefetch: Option<Prefetch>,
+    /// An acquire closes pages that others have written, or fetches those anew that are read in each interval [default: adaptive]
+    #[arg(long, env = "FINESPUN_REFRESH", value_parser = one_of(Refresh::NAMES, Refresh::named))]
+    pub refresh: Option<Refresh>,
     /// A configuration of Strings' ablation: sets those above, and -p P to P nodes (S) or P threads (M to B); tcp only
     #[arg(long, value_name = "NAME", env = "FINESPUN_STRINGS", value_parser = one_of(Strings::NAMES, Strings::named))]
     pub strings: Option<Strings>,
@@ -52,6 +55,7 @@ impl Chosen {
             cores: self.cores.unwrap_or(preset.cores),
             rewrites: self.rewrites.unwrap_or(preset.rewrites),
             prefetch: self.prefetch.unwrap_or(preset.prefetch),
+            refresh: self.refresh.unwrap_or(preset.refresh),
         }
     }
 

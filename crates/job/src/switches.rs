@@ -1,8 +1,8 @@
 //! What of the runtime can be chosen beside the protocol: how mutexes travel, how barriers are collected, who serves
-//! messages and how it hears of them, which cores a node has, whether rewritten pages stay writable, and whether pages are
-//! fetched ahead.
+//! messages and how it hears of them, which cores a node has, whether rewritten pages stay writable, whether pages are
+//! fetched ahead, and whether an acquire fetches what is read again and again.
 //!
-//! All but the last two give the configurations in which Strings measured its design, one decision after the other
+//! All but the last three give the configurations in which Strings measured its design, one decision after the other
 //! [Strings §3.7]: see [`Strings`].
 
 use finespun_protocol::Family;
@@ -97,6 +97,15 @@ choice! {
     }
 }
 choice! {
+    /// What an acquire does with pages that others have written.
+    Refresh {
+        /// It closes them all; the next access faults.
+        Off = "off",
+        /// Those that the program reads in each interval it fetches anew, and leaves open.
+        Adaptive = "adaptive",
+    }
+}
+choice! {
     /// A configuration of [Strings §3.7]: each has one thing more than the one before.
     Strings {
         /// Single application thread: every processor is a process and a node of its own.
@@ -131,6 +140,8 @@ pub struct Switches {
     pub rewrites: Rewrites,
     /// See [`Prefetch`].
     pub prefetch: Prefetch,
+    /// See [`Refresh`].
+    pub refresh: Refresh,
 }
 
 impl Switches {
@@ -152,13 +163,14 @@ impl Switches {
         cores: Cores::All,
         rewrites: Rewrites::Keep,
         prefetch: Prefetch::Adaptive,
+        refresh: Refresh::Adaptive,
     };
 }
 
 impl Switches {
     /// Each by the name of its flag.
     #[must_use]
-    pub const fn named(self) -> [(&'static str, &'static str); 7] {
+    pub const fn named(self) -> [(&'static str, &'static str); 8] {
         [
             ("locks", self.locks.name()),
             ("barrier", self.barrier.name()),
@@ -167,6 +179,7 @@ impl Switches {
             ("cores", self.cores.name()),
             ("rewrites", self.rewrites.name()),
             ("prefetch", self.prefetch.name()),
+            ("refresh", self.refresh.name()),
         ]
     }
 }
@@ -185,7 +198,7 @@ impl Strings {
             Self::P => (Flat,    Concurrent, Poll,   All),
             Self::B => (Summing, Concurrent, Poll,   All),
         };
-        Switches { locks: Locks::Migratory, barrier, server, receive, cores, rewrites: Rewrites::Keep, prefetch: Prefetch::Adaptive }
+        Switches { locks: Locks::Migratory, barrier, server, receive, cores, ..Switches::DEFAULT }
     }
 
     /// Is every processor a node of its own? Else those of a node are threads of one process.
@@ -213,6 +226,7 @@ mod tests {
             a.receive != b.receive,
             a.cores != b.cores,
             a.prefetch != b.prefetch,
+            a.refresh != b.refresh,
         ];
         differs.into_iter().filter(|differs| *differs).count()
     }

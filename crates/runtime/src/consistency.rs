@@ -12,6 +12,7 @@ use crate::cluster::Cluster;
 use crate::invalidation::Invalidation;
 use crate::join::Outbox;
 use crate::nest::Rights;
+use crate::refresh::Refresh;
 use crate::sys::segment::{Release, View};
 use crate::{meter, misuse, nest, pointers, service, tmk, wait};
 
@@ -174,19 +175,21 @@ pub fn acquire(cluster: &Cluster) {
     let (node, id) = (cluster.mine(), cluster.my_view());
     let view = node.view(id);
     let _one_acquire = view.acquiring.guard();
-    node.tick();
+    let since = node.tick();
     let taken = node.take_notices(id);
     if taken.is_empty() {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
-        let mut gone = Invalidation::new(cluster);
+        let (mut gone, mut refresh) = (Invalidation::new(cluster), Refresh::begin(cluster, since));
         for &unit in taken.as_slice() {
-            let (_, is_left) = nest::present_leaving(cluster, UnitId(unit), Demand::Invalidate { view: id });
-            if is_left {
+            if refresh.obey(UnitId(unit)) {
                 gone.add(UnitId(unit));
             }
         }
+        // What was asked for is under way while pages are closed.
+        cluster.flush_messages();
         gone.close();
+        refresh.finish();
     });
 }

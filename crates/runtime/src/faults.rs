@@ -13,7 +13,7 @@ use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::{self, Rights};
-use crate::{ahead, meter, pointers, stacks, tmk, wait};
+use crate::{ahead, meter, pointers, refresh, stacks, tmk, wait};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -59,6 +59,9 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
 
 fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
     let since = cluster.mine().tick();
+    if !writes {
+        refresh::read(cluster, unit);
+    }
     if !writes && ahead::is_on(cluster) && ahead::serve(cluster, unit, since) {
         return;
     }

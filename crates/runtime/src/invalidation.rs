@@ -4,10 +4,10 @@
 //! little later, when the unit's lock is given back.
 
 use finespun_sys::view::View;
-use finespun_types::{Access, UnitId};
+use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
-use crate::misuse;
+use crate::{meter, misuse};
 
 /// How many the view closes at once at most.
 const PAGES_MAX: usize = 128;
@@ -41,6 +41,7 @@ impl<'a> Invalidation<'a> {
         if self.len == 0 {
             return;
         }
+        meter::count(self.cluster, Counter::Invalidations, self.len as u64);
         if let Err(error) = self.view.invalidate_scattered(&self.units[..self.len]) {
             misuse::mapping(self.cluster, UnitId(self.units[0]), Access::None, &error);
         }

@@ -35,6 +35,7 @@ mod places;
 mod pointers;
 pub mod private;
 pub mod program;
+mod refresh;
 mod revoke;
 pub mod segment;
 pub mod service;

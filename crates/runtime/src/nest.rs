@@ -58,6 +58,7 @@ macro_rules! with_tables {
 }
 
 pub mod ahead;
+pub mod refresh;
 
 /// What came with a message.
 #[derive(Clone, Copy)]
@@ -480,7 +481,6 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         let page = self.unit.0;
         let frame = self.at(node).frame();
         if access == Access::None {
-            meter::count(cluster, Counter::Invalidations, 1);
             self.at(node).forget_flushes();
         }
         let changed = match (access, self.rights) {
@@ -492,7 +492,10 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
                 self.is_left = true;
                 Ok(())
             }
-            (Access::None, _) => mapping.invalidate(page..page + 1),
+            (Access::None, _) => {
+                meter::count(cluster, Counter::Invalidations, 1);
+                mapping.invalidate(page..page + 1)
+            }
             (Access::Read, Rights::Grow) => {
                 frames::touch(frame);
                 mapping.map_read(page)

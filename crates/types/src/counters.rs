@@ -38,6 +38,8 @@ names! {
         PagesAhead = "pages_ahead",
         /// Of these, and of those open already, the ones that the read went on behind.
         PagesAheadFollowed = "pages_ahead_followed",
+        /// Pages that an acquire fetched anew instead of closing them.
+        PagesRefreshed = "pages_refreshed",
         /// Twins made.
         Twins = "twins",
         /// Diffs sent to a home on another node.

@@ -29,7 +29,7 @@ use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::ahead::{Guess, Tried};
-use crate::{meter, misuse, nest, tmk, wait};
+use crate::{meter, misuse, nest, refresh, tmk, wait};
 use history::History;
 use streams::{Found, Streams, WINDOW_MAX};
 
@@ -72,6 +72,11 @@ pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
     let opened = alone.and_then(|_alone| serve_window(cluster, unit, since, found.step, room));
     if let Some(opened) = opened {
         streams.opened(&found, opened);
+        if room.guess == Guess::Known {
+            // By history they are read with this one: what fetches them ahead each time would fetch them no more often by refreshing.
+            let page = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32);
+            (1..=opened).filter_map(page).for_each(|page| refresh::read(cluster, UnitId(page)));
+        }
     }
     STREAMS.set(streams);
     opened.is_some()
@@ -87,6 +92,7 @@ fn learn(cluster: &Cluster, streams: &mut Streams, history: History<'_>, unit: U
         }
     }
     meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
+    found.followed.clone().for_each(|page| refresh::read(cluster, UnitId(page)));
     let Some((from, together)) = found.from else { return false };
     let pages = from.abs_diff(unit.0);
     let was_known = history.goes_on(from, found.step, pages) == pages;
@@ -197,8 +203,8 @@ fn present(cluster: &Cluster, unit: UnitId, since: Time) -> Option<bool> {
     }
 }
 
-/// The same until the page is there.
-fn until_present(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
+/// Presents a read fault until the page is there: whether it is left to be opened.
+pub fn until_present(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
     loop {
         let last = wait::last_event(cluster);
         if let Some(is_left) = present(cluster, unit, since) {

@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use finespun_protocol::page::Time;
 use finespun_sync::{Entry, Header, Table, Waiter, Word};
@@ -109,6 +109,8 @@ pub struct View {
     pub releasing: WordLock,
     /// One acquire at a time.
     pub acquiring: WordLock,
+    /// Acquires that had a notice to obey.
+    pub acquires: AtomicU32,
     /// Releases that had something to flush.
     pub releases: AtomicU32,
     /// Changes whenever the view's communication thread should look at its list.
@@ -398,6 +400,14 @@ impl Segment {
         let first: *const AtomicU64 = self.pointer(self.shape.neighbours, usize::from(view.0) * words);
         // SAFETY: mapped for the life of self, aligned, zero at first; the region has so many words for each view.
         unsafe { std::slice::from_raw_parts(first, words) }
+    }
+
+    /// What a view does with each page between notices, as a [`crate::refresh::habit::Habit`].
+    pub fn habits(&self, view: ViewId) -> &[AtomicU16] {
+        let pages = self.shape.pages;
+        let first: *const AtomicU16 = self.pointer(self.shape.habits, usize::from(view.0) * pages);
+        // SAFETY: mapped for the life of self, aligned, zero at first; the region has so many elements for each view.
+        unsafe { std::slice::from_raw_parts(first, pages) }
     }
 
     /// Puts a unit on a view's dirty list. What is read of the page after this is newer than the list: see

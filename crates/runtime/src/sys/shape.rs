@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   Node | View .. | Slot .. | sync stripes and words | thread table | units | directories | managers
-//!        | dirty and notice lists (two halves per view) | free twins | heap tables | broadcast buffers | mesh | twins
+//!        | dirty and notice lists (two halves per view) | pages read together, and again | free twins | heap tables | broadcast buffers | mesh | twins
 //! ```
 
 use finespun_heap::Layout;
@@ -96,6 +96,8 @@ pub struct Shape {
     pub notice: Region,
     /// A bit for each page and view: read together with the page below. See [`crate::ahead`].
     pub neighbours: Region,
+    /// Two bytes for each page and view: see [`crate::refresh`].
+    pub habits: Region,
     /// Stack of free twins.
     pub free_twin: Region,
     /// The heap's account (node 0).
@@ -241,6 +243,7 @@ impl Shape {
             dirty: next.take::<u32>(2 * views * pages),
             notice: next.take::<u32>(2 * views * pages),
             neighbours: next.take::<u64>(views * pages.div_ceil(64)),
+            habits: next.take::<u16>(views * pages),
             free_twin: next.take::<u32>(pages),
             heap: next.take::<finespun_heap::Header>(1),
             heap_page: next.take::<finespun_heap::Page>(pages),
@@ -262,10 +265,11 @@ impl Shape {
     #[must_use]
     pub const fn table_bytes_per_page(&self) -> usize {
         let lists = 2 * 2 * self.views * size_of::<u32>();
+        let habits = self.views * size_of::<u16>();
         let buffer = if self.buffer.len > 0 { size_of::<u32>() } else { 0 };
         let lazy = if self.tmk.copies.len > 0 { size_of::<tmk::Copy>() + self.nodes * size_of::<Seen>() } else { 0 };
         let unit = size_of::<UnitSlot>() + DIRECTORY_ROOM + MANAGER_ROOM;
-        unit + lists + size_of::<u32>() + buffer + lazy + size_of::<finespun_heap::Page>()
+        unit + lists + habits + size_of::<u32>() + buffer + lazy + size_of::<finespun_heap::Page>()
     }
 
     /// Processors of one node.

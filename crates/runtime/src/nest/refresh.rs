@@ -1,0 +1,60 @@
+//! A write notice obeyed, and the page fetched anew in the same nest: see [`crate::refresh`].
+
+use finespun_protocol::page::{Demand, Outcome, Time};
+use finespun_types::{Access, UnitId};
+
+use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
+use crate::cluster::Cluster;
+use crate::live::Live;
+use crate::misuse;
+
+/// What became of a page that a notice names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obeyed {
+    /// Nothing is left to do: it is new enough, or not mapped, or closed already.
+    Stands,
+    /// To be closed by the caller.
+    Closes,
+    /// Fetched anew; it stays open.
+    Refreshed,
+    /// The answer is awaited, to be presented as a fault; it stays open.
+    Asked,
+}
+
+/// A view of this process obeys a write notice; and may fetch the page anew at once, if it was open to read: see
+/// [`crate::refresh`]. Only under the view's `acquiring` lock, for the reasons that [`super::present_leaving`] gives.
+pub fn obey(cluster: &Cluster, unit: UnitId, since: Time, refreshes: bool) -> Obeyed {
+    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
+    with_tables!(cluster.shape.family, P => Nest::<P>::obey(cluster, unit, since, refreshes), no_nest())
+}
+
+impl<'a, P: Live> Nest<'a, '_, P> {
+    pub(super) fn obey(cluster: &'a Cluster, unit: UnitId, since: Time, refreshes: bool) -> Obeyed {
+        let view = cluster.my_view();
+        let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        nest.run_unit(cluster.me, Demand::Invalidate { view }.of(), Attached::Nothing);
+        let obeyed = match nest.is_left {
+            false => Obeyed::Stands,
+            true if refreshes && nest.before == Access::Read => nest.read_again(since),
+            true => Obeyed::Closes,
+        };
+        nest.finish();
+        obeyed
+    }
+
+    /// The view's next load, presented now.
+    fn read_again(&mut self, since: Time) -> Obeyed {
+        let cluster = self.cluster;
+        let fault = Demand::ReadFault { view: cluster.my_view(), since };
+        let mut outcome = self.run_unit(cluster.me, fault.of(), Attached::Nothing);
+        if outcome == Outcome::Wait && cluster.mesh.is_none() {
+            // The answer came inside the nest, whose locks need not be given back before it is used.
+            outcome = self.run_unit(cluster.me, fault.of(), Attached::Nothing);
+        }
+        match outcome {
+            Outcome::Wait => Obeyed::Asked,
+            Outcome::Done => Obeyed::Refreshed,
+            Outcome::Begun => misuse::bug(cluster, self.unit, cluster.me, &"a read fault began a flush"),
+        }
+    }
+}

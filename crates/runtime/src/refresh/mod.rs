@@ -1,0 +1,129 @@
+//! Refreshing: an acquire fetches anew what the program reads in every interval, instead of closing it.
+//!
+//! A page that another node writes in each interval and this view reads in each costs a mapping dropped at the acquire and a fault at the
+//! next load. Where that has happened again and again ([`habit`]), the acquire obeys the notice and presents the read fault at
+//! once: to the protocols' tables these are an `Invalidate` and a `ReadFault`, as ever, only that the fault has not happened yet. The page is copied into
+//! the frame, and the mapping that was to go and to come again stays. No system call, and no signal.
+//!
+//! **Why the mapping may stay.** By the books the view has none between the two events; over shm they are one nest, and nobody sees it.
+//! Over messages the answer is awaited in between, and other threads of the view may load what they find: bytes from before, from after, or some of
+//! both. They have not acquired since those bytes were written elsewhere, so a program that depends on which it gets
+//! has a race; and a byte that the writer did not change is copied over itself. What other views and threads of this node have
+//! written and not yet released is no part of what comes: the unit has a twin then, and the page is merged, not installed. A
+//! store faults, for only pages open to read are refreshed, and waits at the table like any other while a fetch is under way. And nobody else of the view
+//! opens or closes pages meanwhile, for the acquire holds its `acquiring` lock.
+//!
+//! **Why it takes nothing from anybody.** The view has the page mapped, so this node is in the sharing set, and no other node
+//! has it exclusively; the home is known. A guess ends no exclusive mode here and decides no home.
+//!
+//! **Why waiting here cannot block.** What is awaited are answers of homes, whose handlers wait for nobody, and which any process of this
+//! node takes; no unit is locked meanwhile.
+
+pub mod habit;
+
+use std::sync::atomic::Ordering;
+
+use finespun_job::switches::Refresh as Switch;
+use finespun_protocol::page::Time;
+use finespun_types::{Counter, UnitId};
+
+use crate::cluster::Cluster;
+use crate::nest::refresh::{Obeyed, obey};
+use crate::{ahead, meter, nest, tmk};
+use habit::{Habit, Verdict};
+
+/// Pages that are asked for at once at most, before their answers are awaited.
+const ASKED_MAX: usize = 64;
+
+/// Are pages refreshed at all?
+pub fn is_on(cluster: &Cluster) -> bool {
+    cluster.job.switches.refresh == Switch::Adaptive && !tmk::runs(cluster) && nest::reads_ahead(cluster)
+}
+
+/// This view reads a page: it faulted, or was opened by another page's fault and surely used.
+pub fn read(cluster: &Cluster, unit: UnitId) {
+    if is_on(cluster) {
+        let acquire = cluster.mine().view(cluster.my_view()).acquires.load(Ordering::Relaxed) as u8;
+        learn(cluster, unit, |habit| habit.read(acquire));
+    }
+}
+
+/// Two threads that learn at once may forget one of the two: it is a guess anyway.
+fn learn(cluster: &Cluster, unit: UnitId, change: impl FnOnce(Habit) -> Habit) {
+    let page = &cluster.mine().habits(cluster.my_view())[unit.0 as usize];
+    let old = Habit(page.load(Ordering::Relaxed));
+    let new = change(old);
+    if new != old {
+        page.store(new.0, Ordering::Relaxed);
+    }
+}
+
+/// The notices of one acquire, obeyed one by one.
+pub struct Refresh<'a> {
+    cluster: &'a Cluster,
+    is_on: bool,
+    /// This acquire's number among those of the view, its low bits.
+    acquire: u8,
+    since: Time,
+    asked: [u32; ASKED_MAX],
+    len: usize,
+    refreshed: u64,
+}
+
+impl<'a> Refresh<'a> {
+    /// Only under the view's `acquiring` lock. The acquire began at this time.
+    pub fn begin(cluster: &'a Cluster, since: Time) -> Self {
+        let acquires = &cluster.mine().view(cluster.my_view()).acquires;
+        let acquire = acquires.fetch_add(1, Ordering::Relaxed).wrapping_add(1) as u8;
+        Self { cluster, is_on: is_on(cluster), acquire, since, asked: [0; ASKED_MAX], len: 0, refreshed: 0 }
+    }
+
+    /// Obeys the notice of a unit. True if its page is to be closed.
+    pub fn obey(&mut self, unit: UnitId) -> bool {
+        let cluster = self.cluster;
+        let verdict = if self.is_on {
+            Habit(cluster.mine().habits(cluster.my_view())[unit.0 as usize].load(Ordering::Relaxed)).verdict()
+        } else {
+            Verdict::Close
+        };
+        let obeyed = obey(cluster, unit, self.since, verdict == Verdict::Refresh);
+        match obeyed {
+            Obeyed::Stands => return false,
+            Obeyed::Closes if !self.is_on => return true,
+            Obeyed::Closes => {
+                let acquire = self.acquire;
+                learn(cluster, unit, |habit| habit.closed(acquire));
+                return true;
+            }
+            Obeyed::Refreshed => {}
+            Obeyed::Asked => self.ask(unit),
+        }
+        self.refreshed += 1;
+        learn(cluster, unit, Habit::refreshed);
+        false
+    }
+
+    fn ask(&mut self, unit: UnitId) {
+        self.asked[self.len] = unit.0;
+        self.len += 1;
+        if self.len == ASKED_MAX {
+            self.await_answers();
+        }
+    }
+
+    fn await_answers(&mut self) {
+        for &unit in &self.asked[..self.len] {
+            // Whether it is left to be opened does not matter: it was never closed.
+            ahead::until_present(self.cluster, UnitId(unit), self.since);
+        }
+        self.len = 0;
+    }
+
+    /// Waits until all that was asked for is there.
+    pub fn finish(mut self) {
+        self.await_answers();
+        if self.refreshed > 0 {
+            meter::count(self.cluster, Counter::PagesRefreshed, self.refreshed);
+        }
+    }
+}
