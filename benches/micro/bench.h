@@ -72,6 +72,8 @@ static inline bool is_first(const bench *bench)
 void run_misses(bench *bench);
 void run_releases(bench *bench);
 void run_acquires(bench *bench);
+void run_rereads(bench *bench);
+void run_refreshes(bench *bench);
 void run_locks(bench *bench);
 void run_barriers(bench *bench);
 void run_crowd(bench *bench);

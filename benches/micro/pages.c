@@ -249,6 +249,72 @@ void run_acquires(bench *bench)
     }
 }
 
+/* Intervals until an acquire fetches anew what is read in each, and goes on for 64 times (docs/running.md, --refresh). */
+#define HABIT 72
+
+/* One interval: the other node has written so many pages far from each other; process 0 locks the mutex, which is timed, and reads a
+ * word of each, which is timed too in the case `reread`. */
+static void reread_once(bench *bench, size_t pages, uint64_t value, const char *acquire, samples *acquires, const char *reread, samples *rereads)
+{
+    if (is_other(bench)) {
+        fsp_mutex_lock(bench->mutexes);
+        for (size_t page = 0; page < pages; page++)
+            page_of(bench->far, page * 16)[0] = value;
+        fsp_mutex_unlock(bench->mutexes);
+    }
+    meet();
+    if (is_first(bench)) {
+        const char *phase = acquires ? acquire : rereads ? reread : NULL;
+        if (phase)
+            fsp_phase_begin(phase);
+        uint64_t began = now();
+        fsp_mutex_lock(bench->mutexes);
+        if (acquires) {
+            sample(acquires, now() - began);
+            fsp_phase_end();
+        }
+        read_pages(bench->far, pages, 16);
+        if (rereads) {
+            sample(rereads, now() - began);
+            fsp_phase_end();
+        }
+        fsp_mutex_unlock(bench->mutexes);
+    }
+    meet();
+}
+
+/* The same pages in each interval, written by the other node and read by process 0. */
+static void rereads(bench *bench, const char *acquire, const char *reread)
+{
+    size_t pages = bench->extent.most_dirty / 16, rounds = bench->extent.rounds;
+    char names[2][48];
+    snprintf(names[0], sizeof names[0], "%s-%zu", acquire ? acquire : "", pages);
+    snprintf(names[1], sizeof names[1], "%s-%zu", reread, pages);
+    samples *acquires = samples_new(rounds), *sums = samples_new(rounds);
+    uint64_t value = 1;
+    for (size_t round = 0; round < HABIT; round++)
+        reread_once(bench, pages, value++, NULL, NULL, NULL, NULL);
+    for (size_t round = 0; acquire && round < rounds; round++)
+        reread_once(bench, pages, value++, names[0], acquires, NULL, NULL);
+    for (size_t round = 0; round < rounds; round++)
+        reread_once(bench, pages, value++, NULL, NULL, names[1], sums);
+    if (acquire)
+        samples_report(acquires, names[0], 1);
+    samples_report(sums, names[1], 1);
+}
+
+/* With --refresh off: the acquire closes, and each page faults. */
+void run_rereads(bench *bench)
+{
+    rereads(bench, NULL, "reread");
+}
+
+/* With --refresh adaptive: the acquire fetches. */
+void run_refreshes(bench *bench)
+{
+    rereads(bench, "acquire-refresh", "reread-refresh");
+}
+
 /* Pages that another node wrote, read by process 0: a round's time is one sample, of so many operations. */
 static void long_read(bench *bench, const char *name, uint64_t *data, size_t operations, uint64_t (*read)(struct bench *, uint64_t *))
 {

@@ -128,6 +128,9 @@ impl Judge<'_> {
         self.at_most("acquire, nothing to invalidate", "system calls", 0.0, calls);
         let each = self.case("acquire-scattered-64").map(|row| row.min_ns / 64.0);
         self.at_most("invalidation of 64 scattered pages, each", "ns", 700.0, each);
+        let case = |name| self.case(name).map(|row| row.min_ns);
+        let refreshed = case("reread-refresh-64").zip(case("reread-64")).map(|(refreshed, closed)| refreshed / closed);
+        self.at_most("acquire and read of 64 scattered pages, refreshed", "x reread-64", 1.0, refreshed);
     }
 
     fn meetings(&mut self) {

@@ -145,6 +145,8 @@ fn one_job(
     fs::write(&board, []).map_err(|error| format!("{}: {error}", board.display()))?;
     let flags = of_job.iter().map(String::as_str).collect::<Vec<_>>();
     let mut command = job(plan, setting, &flags, &stats);
+    // Cases read the same pages in each round, and measure what faults and what is closed.
+    command.args(["--refresh", "off"]);
     command.arg(plan.programs.join("micro")).args(["--group", group, "--board"]).arg(&board).args(of_micro);
     if plan.tiny {
         command.arg("--tiny");
