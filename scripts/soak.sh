@@ -24,7 +24,7 @@ while [ $SECONDS -lt $end ]; do
     pick csm-2l "${offered_there[RANDOM % ${#offered_there[@]}]}"; protocol=$picked
     pick "${mechanisms[@]}"; faults=$picked
     # Every second run as it comes; what a switch means nothing for is not given it.
-    choices=("--locks queue" "--barrier flat" "--cores one")
+    choices=("--locks queue" "--barrier flat" "--cores one" "--refresh off")
     [[ $protocol == tmk* ]] || choices+=("--locks migratory" "--locks migratory")
     [ "$transport" = shm ] || choices+=("--server iterative" "--receive signal" "--server iterative --receive signal")
     pick "" "${choices[RANDOM % ${#choices[@]}]}"; read -ra switches <<<"$picked"

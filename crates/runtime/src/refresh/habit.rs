@@ -10,7 +10,8 @@
 //! has been closed and read again three times in a row, and then twice as often each time before it is closed once more,
 //! to see. A reading counts if it comes before the view's next acquire: of a page that is read later nobody knows how many
 //! notices came while it was closed, and as many copies might have been made for one reading. The first one that comes late, or not at
-//! all, puts the page back to the beginning. So what is copied for nothing is at most about what was copied to some use.
+//! all, puts the page back to the beginning. So what is copied for nothing is at most about what was copied to some use; and [`Credit`] sees to it that
+//! not too many pages are tried at once.
 
 /// Readings in time after which a page is refreshed.
 const LEVEL_MIN: u8 = 3;
@@ -20,12 +21,14 @@ const FIRST_SHIFT: u8 = 1;
 const LEVEL_MAX: u8 = LEVEL_MIN + 5;
 
 const CLOSED: u16 = 1 << 15;
+const UNTRIED: u16 = 1 << 14;
 const LEVEL_SHIFT: u32 = 8;
 
 /// One page of one view. All-zero: nothing is known.
 ///
 /// Bits 0 to 7: refreshes left while it is open; while it is closed, the acquire that closed it (its low bits: an acquire 256 later
-/// is taken for the same, which makes one guess in 256 too good). Bits 8 to 11: the level. Bit 15: closed, and not known to have been read since.
+/// is taken for the same, which makes one guess in 256 too good). Bits 8 to 11: the level. Bit 14: closed although it should have been tried. Bit
+/// 15: closed, and not known to have been read since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Habit(pub u16);
 
@@ -34,8 +37,21 @@ pub struct Habit(pub u16);
 pub enum Verdict {
     /// It is refreshed.
     Refresh,
+    /// It is refreshed for the first time, if that many new ones may be ([`Credit`]).
+    Try,
     /// It is closed.
     Close,
+}
+
+/// What a reading tells of all pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// Nothing.
+    Nothing,
+    /// To try this page was right.
+    Right,
+    /// To try it would have been right.
+    WouldBeRight,
 }
 
 impl Habit {
@@ -55,24 +71,40 @@ impl Habit {
         self.0 as u8
     }
 
+    const fn refreshes_at(level: u8) -> u8 {
+        if level < LEVEL_MIN { 0 } else { 1 << (level - LEVEL_MIN + FIRST_SHIFT) }
+    }
+
     /// The view reads the page, the last acquire being this one.
     #[must_use]
-    pub const fn read(self, acquire: u8) -> Self {
+    pub const fn read(self, acquire: u8) -> (Self, Tells) {
         if !self.is_closed() {
-            return self;
+            return (self, Tells::Nothing);
         }
         if self.number() != acquire {
-            return Self::open(0, 0);
+            return (Self::open(0, 0), Tells::Nothing);
         }
         let level = if self.level() < LEVEL_MAX { self.level() + 1 } else { LEVEL_MAX };
-        let refreshes = if level < LEVEL_MIN { 0 } else { 1 << (level - LEVEL_MIN + FIRST_SHIFT) };
-        Self::open(level, refreshes)
+        let tells = if self.0 & UNTRIED != 0 {
+            Tells::WouldBeRight
+        } else if self.level() == LEVEL_MIN {
+            Tells::Right
+        } else {
+            Tells::Nothing
+        };
+        (Self::open(level, Self::refreshes_at(level)), tells)
     }
 
     /// What should become of the page at a notice?
     #[must_use]
     pub const fn verdict(self) -> Verdict {
-        if self.is_closed() || self.number() == 0 { Verdict::Close } else { Verdict::Refresh }
+        if self.is_closed() || self.number() == 0 {
+            Verdict::Close
+        } else if self.level() == LEVEL_MIN && self.number() == Self::refreshes_at(LEVEL_MIN) {
+            Verdict::Try
+        } else {
+            Verdict::Refresh
+        }
     }
 
     /// It was refreshed.
@@ -84,8 +116,52 @@ impl Habit {
     /// It was closed by this acquire. If it had not been read since it was closed before, nothing is left of what was known.
     #[must_use]
     pub const fn closed(self, acquire: u8) -> Self {
-        let level = if self.is_closed() { 0 } else { self.level() };
-        Self(CLOSED | (level as u16) << LEVEL_SHIFT | acquire as u16)
+        let (level, untried) = match self.verdict() {
+            Verdict::Try => (LEVEL_MIN - 1, UNTRIED),
+            Verdict::Close if self.is_closed() => (0, 0),
+            Verdict::Close | Verdict::Refresh => (self.level(), 0),
+        };
+        Self(CLOSED | untried | (level as u16) << LEVEL_SHIFT | acquire as u16)
+    }
+}
+
+/// How many pages a view may begin to refresh. A program that has read much in one order and then reads it in another would else pay for
+/// all of that at once: only so many are tried before the first of them have been closed again, and read in time. Each that was makes room
+/// for two more; those that were not take theirs with them.
+///
+/// Negative: so much more than at first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Credit(pub i32);
+
+impl Credit {
+    /// Pages at first.
+    const FIRST: i32 = 64;
+    /// Pages at most.
+    const MOST: i32 = 1 << 20;
+    /// Pages again when all was lost, and pages show that to try them would have been right.
+    const AGAIN: i32 = 8;
+
+    /// May one more be tried?
+    #[must_use]
+    pub const fn is_left(self) -> bool {
+        self.0 < Self::FIRST
+    }
+
+    /// One is tried.
+    #[must_use]
+    pub const fn tried(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// A page was read.
+    #[must_use]
+    pub const fn told(self, tells: Tells) -> Self {
+        let most = Self::FIRST - Self::MOST;
+        match tells {
+            Tells::Right if self.0 - 3 > most => Self(self.0 - 3),
+            Tells::WouldBeRight if self.0 > Self::FIRST - Self::AGAIN => Self(self.0 - 1),
+            Tells::Right | Tells::WouldBeRight | Tells::Nothing => self,
+        }
     }
 }
 
@@ -104,29 +180,49 @@ mod tests {
     }
 
     impl Page {
-        /// One acquire with a notice of the page, if it is open; the page is read after it, or not.
-        fn interval(&mut self, reads: bool) -> Verdict {
+        /// One acquire with a notice of the page, if it is open. Was it refreshed?
+        fn acquire(&mut self, credit: &mut Credit) -> bool {
             self.acquire = self.acquire.wrapping_add(1);
             let verdict = self.habit.verdict();
-            match verdict {
-                Verdict::Refresh => {
-                    self.habit = self.habit.refreshed();
-                    self.refreshes += 1;
-                    self.useless += u32::from(!reads);
-                }
+            let refreshes = match verdict {
+                Verdict::Refresh => true,
+                Verdict::Try => credit.is_left(),
+                Verdict::Close => false,
+            };
+            if refreshes {
+                self.habit = self.habit.refreshed();
+                self.refreshes += 1;
+                *credit = if verdict == Verdict::Try { credit.tried() } else { *credit };
+            } else if !self.habit.is_closed() {
                 // No notice comes of a page that is not open.
-                Verdict::Close if self.habit.is_closed() => {}
-                Verdict::Close => self.habit = self.habit.closed(self.acquire),
+                self.habit = self.habit.closed(self.acquire);
             }
-            if reads && self.habit.is_closed() {
+            refreshes
+        }
+
+        /// The page is read.
+        fn read(&mut self, credit: &mut Credit) {
+            if self.habit.is_closed() {
                 self.faults += 1;
-                self.habit = self.habit.read(self.acquire);
+                let tells;
+                (self.habit, tells) = self.habit.read(self.acquire);
+                *credit = credit.told(tells);
             }
-            verdict
+        }
+
+        /// Both, or the first alone.
+        fn interval(&mut self, reads: bool, credit: &mut Credit) -> bool {
+            let refreshed = self.acquire(credit);
+            if reads {
+                self.read(credit);
+            }
+            self.useless += u32::from(refreshed && !reads);
+            refreshed
         }
 
         fn intervals(&mut self, count: usize, reads: bool) -> Vec<bool> {
-            (0..count).map(|_| self.interval(reads) == Verdict::Refresh).collect()
+            let mut credit = Credit::default();
+            (0..count).map(|_| self.interval(reads, &mut credit)).collect()
         }
     }
 
@@ -172,7 +268,7 @@ mod tests {
     #[test]
     fn a_page_read_once_by_everybody_and_rewritten_for_ever_is_never_refreshed() {
         let mut page = Page::default();
-        page.interval(true);
+        page.intervals(1, true);
         assert_eq!(page.intervals(1000, false), [false; 1000]);
     }
 
@@ -180,8 +276,8 @@ mod tests {
     fn a_page_that_is_read_in_every_second_interval_is_never_refreshed() {
         let mut page = Page::default();
         for _ in 0..1000 {
-            page.interval(true);
-            page.interval(false);
+            page.intervals(1, true);
+            page.intervals(1, false);
         }
         assert_eq!(page.refreshes, 0);
     }
@@ -189,28 +285,78 @@ mod tests {
     #[test]
     fn pages_read_at_random_are_seldom_refreshed() {
         let (mut pages, mut random) = (Vec::from_iter((0..1000).map(|_| Page::default())), 1_u64);
-        let mut reads = 0;
+        let (mut reads, mut credit) = (0, Credit::default());
         for _ in 0..100 {
             for page in &mut pages {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let is_read = random >> 61 == 0;
                 reads += u32::from(is_read);
-                page.interval(is_read);
+                page.interval(is_read, &mut credit);
             }
         }
         let useless = pages.iter().map(|page| page.useless).sum::<u32>();
         assert!(useless * 20 <= reads, "{useless} copies for nothing beside {reads} readings");
     }
 
+    fn copies(pages: &[Page]) -> u32 {
+        pages.iter().map(|page| page.refreshes + page.faults).sum()
+    }
+
+    #[test]
+    fn pages_read_in_sequence_and_then_at_random_are_copied_hardly_more_often_than_they_are_read() {
+        for rounds in 1..10 {
+            let (mut pages, mut credit) = (Vec::from_iter((0..16_384).map(|_| Page::default())), Credit::default());
+            let mut round = |is_read: &dyn Fn(usize) -> bool| {
+                pages.iter_mut().for_each(|page| _ = page.acquire(&mut credit));
+                pages
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(at, _)| is_read(*at))
+                    .for_each(|(_, page)| page.read(&mut credit));
+                copies(&pages)
+            };
+            // Four times in sequence: all of them have been closed and read three times when that ends.
+            let before = (0..4).map(|_| round(&|_| true)).last().expect("some");
+            let after = (0..rounds).map(|turn| round(&|page| (page + turn) % 8 == 0)).last().expect("some");
+            let read = 16_384 / 8 * rounds as u32;
+            assert!((after - before) * 20 <= read * 21 + 20 * 128, "{} copies for {read} readings", after - before);
+        }
+    }
+
+    #[test]
+    fn however_many_pages_are_read_in_every_interval_all_of_them_are_refreshed_in_the_end() {
+        let (mut pages, mut credit) = (Vec::from_iter((0..10_000).map(|_| Page::default())), Credit::default());
+        for _ in 0..200 {
+            pages.iter_mut().for_each(|page| _ = page.acquire(&mut credit));
+            pages.iter_mut().for_each(|page| page.read(&mut credit));
+        }
+        let before = pages.iter().map(|page| page.faults).sum::<u32>();
+        for _ in 0..65 {
+            pages.iter_mut().for_each(|page| _ = page.acquire(&mut credit));
+            pages.iter_mut().for_each(|page| page.read(&mut credit));
+        }
+        let faults = pages.iter().map(|page| page.faults).sum::<u32>() - before;
+        assert!(faults <= 10_000 * 3, "{faults} faults in 65 intervals");
+    }
+
+    #[test]
+    fn credit_that_was_lost_comes_back_when_pages_show_that_to_try_them_would_have_been_right() {
+        let lost = Credit(Credit::FIRST + 5);
+        assert!(!lost.is_left());
+        let told = (0..20).fold(lost, |credit, _| credit.told(Tells::WouldBeRight));
+        assert_eq!(told, Credit(Credit::FIRST - Credit::AGAIN));
+        assert_eq!(told.tried().told(Tells::Right), Credit(told.0 - 2));
+    }
+
     #[test]
     fn what_a_page_was_opened_for_by_a_guess_counts_for_nothing() {
         let mut habit = Habit::default();
         for acquire in 1..4 {
-            habit = habit.closed(acquire).read(acquire);
+            habit = habit.closed(acquire).read(acquire).0;
         }
-        assert_eq!(habit.verdict(), Verdict::Refresh);
+        assert_eq!(habit.verdict(), Verdict::Try);
         // Closed twice, and never read between: something else had opened it.
-        habit = habit.closed(9).closed(10).read(10);
+        habit = habit.closed(9).closed(10).read(10).0;
         assert_eq!((habit.verdict(), habit.level()), (Verdict::Close, 1));
     }
 }

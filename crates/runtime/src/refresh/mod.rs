@@ -30,7 +30,7 @@ use finespun_types::{Counter, UnitId};
 use crate::cluster::Cluster;
 use crate::nest::refresh::{Obeyed, obey};
 use crate::{ahead, meter, nest, tmk};
-use habit::{Habit, Verdict};
+use habit::{Credit, Habit, Tells, Verdict};
 
 /// Pages that are asked for at once at most, before their answers are awaited.
 const ASKED_MAX: usize = 64;
@@ -44,18 +44,27 @@ pub fn is_on(cluster: &Cluster) -> bool {
 pub fn read(cluster: &Cluster, unit: UnitId) {
     if is_on(cluster) {
         let acquire = cluster.mine().view(cluster.my_view()).acquires.load(Ordering::Relaxed) as u8;
-        learn(cluster, unit, |habit| habit.read(acquire));
+        let tells = learn(cluster, unit, |habit| habit.read(acquire));
+        if tells != Tells::Nothing {
+            change_credit(cluster, |credit| credit.told(tells));
+        }
     }
 }
 
-/// Two threads that learn at once may forget one of the two: it is a guess anyway.
-fn learn(cluster: &Cluster, unit: UnitId, change: impl FnOnce(Habit) -> Habit) {
+fn change_credit(cluster: &Cluster, change: impl FnOnce(Credit) -> Credit) {
+    let credit = &cluster.mine().view(cluster.my_view()).refresh_credit;
+    credit.store(change(Credit(credit.load(Ordering::Relaxed))).0, Ordering::Relaxed);
+}
+
+/// Two threads that learn at once may forget one of the two, here and of the credit: these are guesses anyway.
+fn learn<T>(cluster: &Cluster, unit: UnitId, change: impl FnOnce(Habit) -> (Habit, T)) -> T {
     let page = &cluster.mine().habits(cluster.my_view())[unit.0 as usize];
     let old = Habit(page.load(Ordering::Relaxed));
-    let new = change(old);
+    let (new, tells) = change(old);
     if new != old {
         page.store(new.0, Ordering::Relaxed);
     }
+    tells
 }
 
 /// The notices of one acquire, obeyed one by one.
@@ -81,26 +90,41 @@ impl<'a> Refresh<'a> {
     /// Obeys the notice of a unit. True if its page is to be closed.
     pub fn obey(&mut self, unit: UnitId) -> bool {
         let cluster = self.cluster;
-        let verdict = if self.is_on {
-            Habit(cluster.mine().habits(cluster.my_view())[unit.0 as usize].load(Ordering::Relaxed)).verdict()
-        } else {
-            Verdict::Close
-        };
-        let obeyed = obey(cluster, unit, self.since, verdict == Verdict::Refresh);
+        let verdict = self.verdict(unit);
+        let obeyed = obey(cluster, unit, self.since, verdict != Verdict::Close);
         match obeyed {
             Obeyed::Stands => return false,
             Obeyed::Closes if !self.is_on => return true,
             Obeyed::Closes => {
                 let acquire = self.acquire;
-                learn(cluster, unit, |habit| habit.closed(acquire));
+                learn(cluster, unit, |habit| (habit.closed(acquire), ()));
                 return true;
             }
             Obeyed::Refreshed => {}
             Obeyed::Asked => self.ask(unit),
         }
         self.refreshed += 1;
-        learn(cluster, unit, Habit::refreshed);
+        if verdict == Verdict::Try {
+            change_credit(cluster, Credit::tried);
+        }
+        learn(cluster, unit, |habit| (habit.refreshed(), ()));
         false
+    }
+
+    fn verdict(&self, unit: UnitId) -> Verdict {
+        if !self.is_on {
+            return Verdict::Close;
+        }
+        let view = self.cluster.my_view();
+        let habit = Habit(self.cluster.mine().habits(view)[unit.0 as usize].load(Ordering::Relaxed));
+        match habit.verdict() {
+            Verdict::Try
+                if !Credit(self.cluster.mine().view(view).refresh_credit.load(Ordering::Relaxed)).is_left() =>
+            {
+                Verdict::Close
+            }
+            verdict @ (Verdict::Refresh | Verdict::Try | Verdict::Close) => verdict,
+        }
     }
 
     fn ask(&mut self, unit: UnitId) {

@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use finespun_protocol::page::Time;
 use finespun_sync::{Entry, Header, Table, Waiter, Word};
@@ -109,6 +109,8 @@ pub struct View {
     pub releasing: WordLock,
     /// One acquire at a time.
     pub acquiring: WordLock,
+    /// A [`crate::refresh::habit::Credit`].
+    pub refresh_credit: AtomicI32,
     /// Acquires that had a notice to obey.
     pub acquires: AtomicU32,
     /// Releases that had something to flush.
