@@ -50,7 +50,7 @@ pub const WORLDS: &[World] = &[
         text: "nodes 2 views 1 units 1
             n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
             n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a",
-        states: [163, 267, 155, 266, 131, 254],
+        states: [163, 269, 155, 267, 131, 255],
     },
     World {
         name: "any of four critical sections, three nodes, one unit",
@@ -59,7 +59,7 @@ pub const WORLDS: &[World] = &[
             n0: { lock a; load u0.0; store u0.0; unlock a | lock b; store u0.1; unlock b }; { lock b; load u0.1; unlock b | lock a; load u0.0; unlock a }
             n1: { lock a; load u0.0; store u0.0; unlock a | lock b; store u0.1; unlock b }; { lock b; load u0.1; unlock b | lock a; load u0.0; unlock a }
             n2: { lock a; store u0.0; unlock a | lock b; load u0.1; store u0.1; unlock b }",
-        states: [121_691, 253_616, 112_909, 241_150, 78_327, 197_990],
+        states: [123_333, 257_178, 114_585, 244_649, 79_281, 200_571],
     },
     World {
         name: "two locks move the two words of a unit, three nodes, first touch",
@@ -67,7 +67,7 @@ pub const WORLDS: &[World] = &[
             n0: lock a; store u0.0; unlock a; lock a; load u0.0; unlock a
             n1: lock b; store u0.1; unlock b; lock a; load u0.0; unlock a
             n2: lock a; load u0.0; store u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [33_632, 71_176, 28_362, 64_958, 18_813, 52_201],
+        states: [37_726, 80_183, 32_437, 73_852, 21_025, 58_315],
     },
     World {
         name: "false sharing and locks, two processors a node, two units",
@@ -77,7 +77,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: store u0.1; lock b; store u1.0; unlock b
             n1.v0: lock a; load u0.0; store u0.0; unlock a
             n1.v1: lock b; load u1.0; store u1.0; unlock b",
-        states: [22_709, 77_039, 22_187, 78_581, 12_364, 58_625],
+        states: [23_029, 78_101, 22_507, 79_609, 12_538, 59_270],
     },
     World {
         name: "false sharing, two processors a node fault and release at once",
@@ -87,7 +87,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: lock b; store u0.1; unlock b
             n1.v0: lock a; load u0.0; store u0.0; unlock a
             n1.v1: lock b; load u0.1; store u0.1; unlock b",
-        states: [15_067, 36_180, 15_655, 37_593, 9_778, 29_265],
+        states: [16_544, 39_671, 17_274, 41_313, 10_631, 31_972],
     },
     World {
         name: "two units, any order, two processors a node",
@@ -115,7 +115,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; barrier; load u0.1; barrier; store u0.0; store u0.0; barrier; load u0.1
             n1: store u0.1; barrier; load u0.0; barrier; store u0.1; barrier; load u0.0
             n2: barrier; load u0.1; barrier; barrier; load u0.0; load u0.1",
-        states: [7_253, 15_863, 6_247, 15_205, 4_126, 12_553],
+        states: [9_049, 19_735, 7_851, 18_893, 5_157, 15_613],
     },
     World {
         name: "exclusive mode is broken while two processors write",
@@ -150,7 +150,7 @@ pub const WORLDS: &[World] = &[
             n0: lock a; store u0.0; lock b; load u0.1; store u0.1; unlock b; load u0.0; store u0.0; unlock a
             n1: lock b; load u0.1; store u0.1; unlock b; lock a; load u0.0; unlock a
             n2: lock a; load u0.0; store u0.0; unlock a",
-        states: [2_964, 7_303, 2_666, 6_725, 1_827, 5_543],
+        states: [2_994, 7_350, 2_696, 6_771, 1_851, 5_586],
     },
     World {
         name: "an acquire while dirty, beside a writer of the same node",
@@ -159,7 +159,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; lock b; unlock b; load u0.0; store u0.0; unlock a
             n0.v1: lock b; store u0.1; unlock b; lock b; load u0.1; store u0.1; unlock b
             n1.v0: lock b; load u0.1; store u0.1; unlock b; lock a; load u0.0; unlock a",
-        states: [4_091, 8_817, 4_097, 8_852, 2_555, 6_968],
+        states: [4_488, 9_637, 4_494, 9_668, 2_791, 7_615],
     },
     World {
         name: "two releases of a node at once: a flush is skipped",
@@ -178,7 +178,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0 = 1; store u0.0 = 0; set a
             n1: load u0.1; await a; load u0.0
             n2: load u0.1",
-        states: [2_669, 8_315, 2_630, 8_454, 1_338, 4_810],
+        states: [2_721, 8_441, 2_682, 8_574, 1_358, 4_884],
     },
     World {
         name: "flags: a chain of three nodes through two units",
@@ -196,7 +196,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
             n1.v0.t0: lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [2_592, 6_103, 2_591, 6_170, 1_636, 4_566],
+        states: [2_779, 6_574, 2_801, 6_660, 1_760, 4_877],
     },
     World {
         name: "a view of two threads: one acquires while the other faults",
@@ -206,7 +206,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t1: lock a; load u0.1; store u0.1; unlock a
             n0.v1.t0: lock b; store u0.0; unlock b
             n1.v0.t0: lock a; store u0.1; unlock a; lock a; store u0.1; unlock a",
-        states: [13_464, 30_878, 13_952, 32_332, 9_218, 25_620],
+        states: [14_596, 33_755, 15_166, 35_219, 10_038, 27_937],
     },
     World {
         name: "two views of two threads on one node release and store",
@@ -234,7 +234,7 @@ pub const WORLDS: &[World] = &[
             n0.v1: { lock a; store u0.0; unlock a | lock b; store u0.1; unlock b }
             n1.v0: { lock a; load u0.0; unlock a | lock b; store u0.1; unlock b }; lock a; load u0.0; unlock a
             n1.v1: store u0.2; lock b; load u0.1; unlock b",
-        states: [299_114, 831_964, 301_474, 842_931, 186_696, 629_711],
+        states: [307_389, 857_196, 310_791, 868_914, 192_194, 647_313],
     },
     World {
         name: "a writer keeps its right, away from home",
@@ -243,7 +243,7 @@ pub const WORLDS: &[World] = &[
             home u0 n1
             n0: store u0.0; set a; store u0.0; barrier; store u0.0; lock a; load u0.1; unlock a
             n1: load u0.1; await a; lock a; store u0.1; unlock a; barrier; load u0.1",
-        states: [690, 1_843, 670, 1_829, 445, 1_542],
+        states: [768, 1_975, 748, 1_955, 499, 1_656],
     },
     World {
         name: "a writer keeps its right at home, two sharers",
@@ -253,7 +253,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; barrier; load u0.1; store u0.0; barrier; barrier
             n1: load u0.2; barrier; barrier; load u0.0; barrier
             n2: store u0.1; barrier; barrier; load u0.0; barrier",
-        states: [73_321, 177_605, 39_119, 122_761, 28_138, 97_916],
+        states: [76_494, 192_820, 41_872, 132_152, 29_563, 104_836],
     },
     World {
         name: "two views of the home write, and keep their rights or not",
@@ -263,7 +263,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
             n0.v1: lock b; store u0.1; unlock b
             n1.v0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
-        states: [18_411, 52_327, 19_785, 60_531, 14_885, 45_102],
+        states: [21_221, 60_458, 22_651, 68_423, 17_294, 51_825],
     },
     World {
         name: "two views away from home write, and keep their rights or not",
@@ -273,7 +273,7 @@ pub const WORLDS: &[World] = &[
             n0.v0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v1: lock b; store u0.1; unlock b
             n1.v0: load u0.2; lock a; load u0.0; store u0.0; unlock a; lock b; load u0.1; unlock b",
-        states: [14_953, 41_514, 15_025, 41_770, 7_184, 28_026],
+        states: [17_343, 47_038, 17_415, 47_246, 8_396, 32_116],
     },
     World {
         name: "a view of two threads keeps its right while the other thread stores",
@@ -283,7 +283,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
             n1.v0.t0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [6_836, 20_588, 6_844, 20_750, 3_732, 14_249],
+        states: [7_350, 21_866, 7_430, 22_110, 4_052, 15_157],
     },
     World {
         name: "a view of two threads at home keeps its right while the other thread stores",
@@ -293,7 +293,7 @@ pub const WORLDS: &[World] = &[
             n0.v0.t0: lock a; store u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
             n0.v0.t1: lock b; store u0.1; store u0.1; unlock b
             n1.v0.t0: load u0.2; lock a; load u0.0; unlock a; lock b; load u0.1; store u0.1; unlock b",
-        states: [16_789, 47_902, 17_737, 54_462, 12_578, 40_799],
+        states: [20_577, 59_932, 21_633, 66_513, 15_255, 49_959],
     },
     World {
         name: "a word is put back at home, where the right to write it was kept, while a sharer fetches",
@@ -302,6 +302,6 @@ pub const WORLDS: &[World] = &[
             home u0 n0
             n0: store u0.0 = 1; barrier; store u0.0 = 2; store u0.0 = 1; set a
             n1: load u0.1; barrier; load u0.1; await a; load u0.0",
-        states: [757, 1_667, 711, 1_707, 496, 1_350],
+        states: [949, 2_264, 919, 2_288, 624, 1_768],
     },
 ];

@@ -46,6 +46,7 @@ impl Live for Cashmere {
             Msg::Leave => (11, 0),
             Msg::Notice => (12, 0),
             Msg::NoticeAck => (13, 0),
+            Msg::LeftAlone => (14, 0),
         }
     }
 
@@ -64,6 +65,7 @@ impl Live for Cashmere {
             11 => Msg::Leave,
             12 => Msg::Notice,
             13 => Msg::NoticeAck,
+            14 => Msg::LeftAlone,
             _ => return None,
         })
     }
@@ -74,7 +76,7 @@ impl Live for Cashmere {
             Msg::Break => Some(Counter::ExclusiveBreaks),
             Msg::AskHome | Msg::HomeIs(_) | Msg::Fetch { .. } | Msg::Grant { .. } | Msg::Upgrade => None,
             Msg::UpgradeReply { .. } | Msg::BreakReply | Msg::Flush | Msg::FlushAck(_) | Msg::Leave => None,
-            Msg::NoticeAck => None,
+            Msg::LeftAlone | Msg::NoticeAck => None,
         }
     }
 
@@ -202,6 +204,7 @@ mod tests {
             Msg::Leave,
             Msg::Notice,
             Msg::NoticeAck,
+            Msg::LeftAlone,
         ] {
             let (number, word) = Cashmere::words(msg);
             assert_eq!(Cashmere::msg(number, word), Some(msg));

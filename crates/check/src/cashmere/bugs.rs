@@ -183,17 +183,17 @@ fn bring_forward(actions: &mut [Action], is_it: impl Fn(&Action) -> bool) {
 }
 
 /// The frame instead of what was released.
-fn with_frames(step: Step) -> Step {
-    let mut actions = Actions::NONE;
-    for &action in step.actions.as_slice() {
-        actions.push(match action {
-            Action::Send { to, msg, contents: Contents::Released } => {
-                Action::Send { to, msg, contents: Contents::Frame }
-            }
-            other => other,
-        });
+fn with_frames(mut step: Step) -> Step {
+    let granted = core::mem::replace(&mut step.actions, Actions::NONE);
+    for &action in granted.as_slice() {
+        let grant = if let Action::Send { to, msg, contents: Contents::Released } = action {
+            Action::Send { to, msg, contents: Contents::Frame }
+        } else {
+            action
+        };
+        step.actions.push(grant);
     }
-    Step { outcome: step.outcome, actions }
+    step
 }
 
 const LOCK: &str = "a lock moves a word between two nodes";

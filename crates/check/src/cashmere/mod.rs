@@ -73,6 +73,7 @@ fn message(other: NodeId, msg: Msg) -> String {
         | Msg::BreakReply
         | Msg::Flush
         | Msg::Leave
+        | Msg::LeftAlone
         | Msg::Notice
         | Msg::NoticeAck => format!("{msg:?}({other:?})"),
     }

@@ -258,7 +258,7 @@ fn on_unit(
             Msg::Plain(msg)
         }
         Plain::AskHome | Plain::HomeIs(_) | Plain::BreakReply | Plain::Flush | Plain::FlushAck(_) => Msg::Plain(msg),
-        Plain::Leave | Plain::Notice | Plain::NoticeAck => Msg::Plain(msg),
+        Plain::Leave | Plain::LeftAlone | Plain::Notice | Plain::NoticeAck => Msg::Plain(msg),
     }))
 }
 

@@ -39,7 +39,7 @@ impl Directory {
     /// [`Impossible`] when the pair cannot occur.
     #[rustfmt::skip]
     pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
-        use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, Notice, NoticeAck, Upgrade, UpgradeReply};
+        use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, LeftAlone, Notice, NoticeAck, Upgrade, UpgradeReply};
         use Phase::{Breaking, Owned, Shared};
 
         let sharer = self.sharers.contains(from);
@@ -53,12 +53,12 @@ impl Directory {
 
             // Apply before the answer reads the sharing set: whoever fetches in between gets the diff or the notice.
             (Shared,   Flush) if sharer           => self.flush(home, from),
-            (Shared,   Leave) if sharer           => { self.leave(from); Step::done(&[]) }
+            (Shared,   Leave) if sharer           => self.leave(home, from),
 
             // The owner has everything already; others cannot be sharers beside it; and what only requesters get.
             (Owned | Breaking, Fetch { .. } | Upgrade | Flush | Leave)
             | (Shared, Upgrade | Flush | Leave) | (Shared | Owned | Breaking, BreakReply)
-            | (Shared | Owned | Breaking, AskHome | HomeIs(_) | Grant { .. } | UpgradeReply { .. } | Break | FlushAck(_) | Notice | NoticeAck)
+            | (Shared | Owned | Breaking, AskHome | HomeIs(_) | Grant { .. } | UpgradeReply { .. } | Break | FlushAck(_) | LeftAlone | Notice | NoticeAck)
                 => return Err(Impossible::Directory { phase: self.phase, from, msg }),
         })
     }
@@ -114,9 +114,11 @@ impl Directory {
         if from == home { Step::done(&[ack]) } else { Step::done(&[Action::ApplyUpdate, ack]) }
     }
 
-    fn leave(&mut self, from: NodeId) {
+    /// The home's copy never leaves; if it is the last one, its next store may have exclusive mode.
+    fn leave(&mut self, home: NodeId, from: NodeId) -> Step {
         self.sharers = self.sharers.without(from);
         self.stale = self.stale.without(from);
+        if self.sharers == NodeSet::only(home) { Step::done(&[send(home, Msg::LeftAlone)]) } else { Step::done(&[]) }
     }
 
     /// The owner, in exclusive mode or being asked to leave it.
@@ -141,10 +143,10 @@ impl Homes {
     /// [`Impossible`] for what is not asked of a manager.
     #[rustfmt::skip]
     pub fn on(&mut self, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
-        use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, Notice, NoticeAck, Upgrade, UpgradeReply};
+        use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, LeftAlone, Notice, NoticeAck, Upgrade, UpgradeReply};
         match msg {
             AskHome => Ok(Step::done(&[send(from, HomeIs(self.decide(from)))])),
-            HomeIs(_) | Fetch { .. } | Grant { .. } | Upgrade | UpgradeReply { .. } | Break | BreakReply | Flush | FlushAck(_) | Leave | Notice | NoticeAck
+            HomeIs(_) | Fetch { .. } | Grant { .. } | Upgrade | UpgradeReply { .. } | Break | BreakReply | Flush | FlushAck(_) | Leave | LeftAlone | Notice | NoticeAck
                 => Err(Impossible::Manager { from, msg }),
         }
     }

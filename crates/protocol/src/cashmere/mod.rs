@@ -46,7 +46,8 @@
 //! * The directory remembers which sharers are [`Directory::stale`]. A node whose copy misses another's flush must not
 //!   become exclusive by an upgrade, for its frame would then be taken for the master.
 //! * A write to a unit that others share asks nobody: the node knows from its last answer that it is not alone, and
-//!   that hint can only be too pessimistic.
+//!   away from home that hint can only be too pessimistic. The home's own copy hears when the last other sharer leaves, and then
+//!   asks once, which costs no message.
 //! * A view may keep its right to write from one release to the next ([`Event::Flush`]): the twin is then refreshed with what
 //!   the diff tells, and the next store costs no fault. The paper's page faults anew in every interval.
 //! * The home is asked for a sharing set by a message of the node to itself, so that home and others run the same rows.
@@ -113,6 +114,8 @@ pub enum Msg {
     FlushAck(NodeSet),
     /// requester -> home: no view of my node maps the unit any more.
     Leave,
+    /// home -> its own copy: the last other sharer has left. Somebody may have come since.
+    LeftAlone,
     /// releaser -> sharer: a write notice; I wrote this unit.
     Notice,
     /// sharer -> releaser: listed.
@@ -125,7 +128,7 @@ impl Message for Msg {
             Self::AskHome => Role::Manager,
             Self::Fetch { .. } | Self::Upgrade | Self::BreakReply | Self::Flush | Self::Leave => Role::Home,
             Self::HomeIs(_) | Self::Grant { .. } | Self::UpgradeReply { .. } | Self::Break => Role::Copy,
-            Self::FlushAck(_) | Self::Notice | Self::NoticeAck => Role::Copy,
+            Self::FlushAck(_) | Self::LeftAlone | Self::Notice | Self::NoticeAck => Role::Copy,
         }
     }
 
@@ -134,7 +137,7 @@ impl Message for Msg {
             Self::Fetch { .. } | Self::Grant { .. } | Self::Break | Self::BreakReply => Class::Data,
             Self::Flush | Self::FlushAck(_) => Class::Data,
             Self::AskHome | Self::HomeIs(_) | Self::Upgrade | Self::UpgradeReply { .. } => Class::Metadata,
-            Self::Leave | Self::Notice | Self::NoticeAck => Class::Metadata,
+            Self::Leave | Self::LeftAlone | Self::Notice | Self::NoticeAck => Class::Metadata,
         }
     }
 

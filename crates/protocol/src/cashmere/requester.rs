@@ -59,6 +59,8 @@ pub struct Unit {
     pub acks_due: u8,
     /// The home's last answer said that nobody else is in the sharing set.
     pub alone: bool,
+    /// At home: the last other sharer has left since exclusive mode was last asked for.
+    pub left_alone: bool,
     /// There is a twin; at home only while a view keeps its right to write from release to release, or since exclusive mode ended.
     pub has_twin: bool,
 }
@@ -111,7 +113,7 @@ impl Unit {
     pub fn on(&mut self, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
         use page::Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
         use Mode::{AskingHome, Exclusive, Fetching, NoCopy, Shared, Untouched, Upgrading};
-        use Msg::{AskHome, Break, BreakReply, Fetch, FlushAck, Grant, HomeIs, Leave, Notice, NoticeAck, Upgrade, UpgradeReply};
+        use Msg::{AskHome, Break, BreakReply, Fetch, FlushAck, Grant, HomeIs, Leave, LeftAlone, Notice, NoticeAck, Upgrade, UpgradeReply};
 
         Ok(match (self.mode, event) {
             // Faults.
@@ -141,8 +143,9 @@ impl Unit {
             (Upgrading,  Recv { msg: UpgradeReply { granted }, .. })         => self.upgraded(now, granted),
             (Shared | Fetching, Recv { msg: FlushAck(sharers), .. }) if self.flusher().is_some() => self.flushed(place, sharers),
 
-            // The home asks.
+            // The home asks, and tells.
             (Exclusive,  Recv { msg: Break, .. })                            => self.leave_exclusive(place),
+            (Shared | Upgrading, Recv { msg: LeftAlone, .. }) if self.is_home(place.me) => { self.left_alone = true; Step::done(&[]) }
 
             // Other releasers. In exclusive mode the copy has it: the home granted after the flush.
             (Shared | Fetching | Upgrading, Recv { from, msg: Notice })      => self.notice(now, from),
@@ -159,6 +162,7 @@ impl Unit {
             | (Untouched | AskingHome | NoCopy | Shared | Upgrading | Exclusive, Recv { msg: Grant { .. }, .. })
             | (Untouched | AskingHome | NoCopy | Fetching | Shared | Exclusive, Recv { msg: UpgradeReply { .. }, .. })
             | (Untouched | AskingHome | NoCopy | Fetching | Shared | Upgrading, Recv { msg: Break, .. })
+            | (Untouched | AskingHome | NoCopy | Fetching | Shared | Upgrading | Exclusive, Recv { msg: LeftAlone, .. }) // no sharer, or not home
             | (Untouched | AskingHome | NoCopy | Fetching | Shared | Upgrading | Exclusive,
                Recv { msg: AskHome | Fetch { .. } | Upgrade | Msg::Flush | Leave | BreakReply, .. }) // the home's
                 => return Err(Impossible::Unit { mode: self.mode, event }),
@@ -226,7 +230,7 @@ impl Unit {
             return self.fetch(now, view, self.dirty.is_empty() && self.flusher().is_none());
         }
         let first_writer = self.dirty.is_empty();
-        if first_writer && self.alone && self.flusher().is_none() {
+        if first_writer && (self.alone || self.left_alone) && self.flusher().is_none() {
             self.mode = Mode::Upgrading;
             return Step::wait(&[send(self.known_home(), Msg::Upgrade)]);
         }
@@ -288,7 +292,7 @@ impl Unit {
 
     pub(super) fn upgraded(&mut self, now: Time, granted: bool) -> Step {
         self.mode = Mode::Shared;
-        self.alone = false;
+        (self.alone, self.left_alone) = (false, false);
         let mut step = Step::done(&[]);
         if granted {
             self.enter_exclusive(now, &mut step.actions);

@@ -222,7 +222,7 @@ impl Copied {
             }
             Plain::Notice => self.home_writes |= self.unit.home() == Some(from),
             Plain::AskHome | Plain::HomeIs(_) | Plain::Fetch { .. } | Plain::Upgrade | Plain::UpgradeReply { .. } => {}
-            Plain::Break | Plain::BreakReply | Plain::Flush | Plain::Leave | Plain::NoticeAck => {}
+            Plain::Break | Plain::BreakReply | Plain::Flush | Plain::Leave | Plain::LeftAlone | Plain::NoticeAck => {}
         }
     }
 
@@ -236,7 +236,7 @@ impl Copied {
         let unit = &mut self.unit;
         unit.move_home(to);
         unit.updated = now;
-        unit.alone = false;
+        (unit.alone, unit.left_alone) = (false, false);
         self.home_writes = true;
         let leaves = unit.mode != Mode::Shared || (unit.mapped.is_empty() && unit.fetched_for.is_empty());
         if leaves {
@@ -324,6 +324,7 @@ impl Entry {
             | Plain::UpgradeReply { .. }
             | Plain::Break
             | Plain::FlushAck(_)
+            | Plain::LeftAlone
             | Plain::Notice
             | Plain::NoticeAck => {
                 return Err(Impossible::Home { phase: self.directory.phase, from, msg: Msg::Plain(msg) });

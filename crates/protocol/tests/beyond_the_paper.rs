@@ -1,10 +1,10 @@
-//! Twins at home, and a view that keeps its right to write from one release to the next, on Cashmere's tables: what the paper does
-//! not have.
+//! What Cashmere's tables have beyond the paper: twins at home, exclusive mode for the home when the last reader has left, and views
+//! that keep their right to write from one release to the next.
 
 mod copy;
 
 use copy::{A, B, Copy, HOME, ME, OTHER};
-use finespun_protocol::cashmere::{Action, Contents, Event, Mode, Msg, Outcome, Step};
+use finespun_protocol::cashmere::{Action, Contents, Directory, Event, Mode, Msg, Outcome, Step};
 use finespun_types::{Access, NodeSet, ViewId, ViewSet};
 
 /// A whole flush, of which the home says that the other node shares the unit.
@@ -13,6 +13,11 @@ fn flush(copy: &mut Copy, view: ViewId, keep: bool) -> Step {
     copy.recv(HOME, Msg::FlushAck(NodeSet::only(copy.place.me).with(OTHER)));
     copy.recv(OTHER, Msg::NoticeAck);
     step
+}
+
+/// Words to the home.
+fn send(msg: Msg) -> Action {
+    Action::Send { to: NodeSet::only(HOME), msg, contents: Contents::Nothing }
 }
 
 fn flush_with(contents: Contents) -> Action {
@@ -78,6 +83,23 @@ fn at_home_the_end_of_exclusive_mode_makes_a_twin_and_who_has_not_written_since_
     let nothing = copy.on(Event::NothingChanged);
     assert_eq!(nothing.actions.as_slice(), [Action::FlushDone(A), Action::Wake]);
     assert!(!copy.unit.has_twin && copy.unit.dirty.is_empty());
+}
+
+#[test]
+fn the_home_asks_for_exclusive_mode_once_after_the_last_other_sharer_has_left() {
+    let mut entry = Directory { sharers: NodeSet::only(HOME).with(ME).with(OTHER), ..Directory::default() };
+    assert_eq!(entry.on(HOME, ME, Msg::Leave).unwrap().actions.as_slice(), []);
+    let last = entry.on(HOME, OTHER, Msg::Leave).unwrap();
+    assert_eq!(last.actions.as_slice(), [send(Msg::LeftAlone)]);
+    let mut copy = Copy::shared(HOME);
+    let shared = copy.write(A);
+    assert!(!shared.actions.as_slice().contains(&send(Msg::Upgrade)), "others read it");
+    let mut copy = Copy::shared(HOME);
+    assert_eq!(copy.recv(HOME, Msg::LeftAlone).actions.as_slice(), []);
+    assert_eq!(copy.write(A).actions.as_slice(), [send(Msg::Upgrade)]);
+    copy.recv(HOME, Msg::UpgradeReply { granted: false });
+    let refused = copy.write(A);
+    assert_eq!(refused.outcome, Outcome::Done, "somebody came meanwhile: it asks no second time");
 }
 
 #[test]
