@@ -91,10 +91,11 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         }
     }
 
-    /// The home, as this node knows it.
+    /// The home, as this node knows it: whom the fault would ask. Where homes move, the address fixes only the first of them, and a lock
+    /// of an earlier home over that of a later one would close a circle.
     fn home(&mut self) -> Option<NodeId> {
         let me = self.cluster.me;
-        self.cluster.place(me, self.unit).fixed_home.or_else(|| P::home(self.at(me).state::<P>()))
+        P::home(self.at(me).state::<P>()).or(self.cluster.place(me, self.unit).fixed_home)
     }
 
     fn may_look_at(&self, node: NodeId) -> bool {
