@@ -213,6 +213,10 @@ impl<P: Subject> Run<'_, P> {
             Ahead::Mapped => self.end_guess(task, unit, false),
             Ahead::No if refuses => self.end_guess(task, unit, true),
             Ahead::No | Ahead::HasCopy => self.present_guess(task, unit, Stage::Presented),
+            // An acquire does not look.
+            Ahead::Again | Ahead::First if !refuses && self.world.processors[task].doing == Doing::Acquiring => {
+                self.present_guess(task, unit, Stage::Presented)
+            }
             kind @ (Ahead::Again | Ahead::First) => {
                 // Where homes move, the address fixes only the first of them.
                 let (known, fixed) = (P::home(&state), place.fixed_home);

@@ -375,7 +375,7 @@ impl<'a, P: Subject> Run<'a, P> {
                 copy.twin = copy.frame;
             }
             Action::DropTwin => self.copy(node, unit).twin = [0; WORDS],
-            Action::Protect { view, access } => self.view(node, view).access[usize::from(unit)] = access,
+            Action::Protect { view, access } => self.protect(task, (node, view), unit, access),
             Action::ListDirty(views) => return self.list(node, unit, views, |view| &mut view.dirty),
             Action::ListNotice(views) => return self.list(node, unit, views, |view| &mut view.noticed),
             Action::FlushDone(view) => self.view(node, view).open -= 1,

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod cashmere;
 pub mod driver;
 pub mod explore;

@@ -29,13 +29,13 @@ impl<P: Subject> Run<'_, P> {
     }
 
     /// Where a processor runs.
-    fn seat(&self, processor: usize) -> (NodeId, ViewId) {
+    pub(crate) fn seat(&self, processor: usize) -> (NodeId, ViewId) {
         let Shape { views, threads, .. } = self.shape();
         let view = processor / threads;
         (NodeId((view / views) as u8), ViewId((view % views) as u8))
     }
 
-    fn op(&self, processor: usize) -> Option<&Op> {
+    pub(crate) fn op(&self, processor: usize) -> Option<&Op> {
         self.rules.program.scripts[processor].get(usize::from(self.world.processors[processor].next))
     }
 
@@ -69,7 +69,7 @@ impl<P: Subject> Run<'_, P> {
             return free(Some((first.to, first.unit)));
         }
         match task.checked_sub(self.shape().processors()) {
-            None => self.processor_choices(task),
+            None => self.processor_choices(task) + self.guesses(task).count(),
             Some(channel) if channel >= self.world.channels.len() => self.revoker_choices(task, channel),
             Some(channel) => {
                 let waiting = &self.world.channels[channel];
@@ -125,6 +125,7 @@ impl<P: Subject> Run<'_, P> {
                 Some(Op::Either(places)) => return places.len(),
             },
             Doing::Fault { unit, .. } => present(unit),
+            Doing::Ahead { own } => return self.choices_ahead(task, own),
             Doing::Releasing => match first_of(processor.taken & !processor.asleep) {
                 Some(unit) if self.lock_is_free(task, node, unit) => {
                     let writes = seen.access[usize::from(unit)] == Access::Write;
@@ -133,7 +134,13 @@ impl<P: Subject> Run<'_, P> {
                 Some(_) => false,
                 None => processor.taken == 0 && (list.open == 0 || self.has(Quirk::ReleaseTooEarly)),
             },
-            Doing::Acquiring => first_of(processor.taken).is_none_or(present),
+            Doing::Acquiring => match first_of(processor.taken) {
+                None => return self.choices_ahead(task, None),
+                Some(unit) if processor.early.is_at_rest() => {
+                    return usize::from(present(unit)) * (1 + usize::from(self.may_refresh(task, unit)));
+                }
+                Some(_) => return self.choices_ahead(task, None),
+            },
             Doing::AtBarrier => self.world.open & 1 << task != 0 && seen.acquiring == 0,
         };
         usize::from(able)
@@ -161,8 +168,7 @@ impl<P: Subject> Run<'_, P> {
             self.go_on(task, choice)?;
         }
         self.settle(task)?;
-        self.conclude(task);
-        Ok(())
+        self.conclude(task)
     }
 
     fn log_action(&mut self, task: usize) {
@@ -177,10 +183,17 @@ impl<P: Subject> Run<'_, P> {
 
     fn go_on(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
         match self.world.processors[task].doing {
-            Doing::Running => self.run(task, choice),
+            Doing::Running => match choice.checked_sub(self.processor_choices(task)) {
+                None => self.run(task, choice),
+                Some(behind) => {
+                    let guess = self.guesses(task).nth(behind);
+                    guess.map_or(Ok(()), |guess| self.begin_guess(task, guess))
+                }
+            },
             Doing::Fault { unit, write } => self.fault(task, unit, write),
             Doing::Releasing => self.release(task, choice == 1),
-            Doing::Acquiring => self.acquire(task),
+            Doing::Ahead { own } => self.go_on_ahead(task, own, choice),
+            Doing::Acquiring => self.acquire(task, choice),
             Doing::AtBarrier => {
                 self.world.open &= !(1 << task);
                 self.begin_acquire(task);
@@ -274,7 +287,7 @@ impl<P: Subject> Run<'_, P> {
 
     /// Presents an event of this processor. It counts as asleep from now on: an answer that arrives before the end of
     /// the handler wakes it in time.
-    fn present_own(&mut self, task: usize, unit: u8, event: Event<P::Msg>) -> Result<(), Broken> {
+    pub(crate) fn present_own(&mut self, task: usize, unit: u8, event: Event<P::Msg>) -> Result<(), Broken> {
         let (node, view) = self.seat(task);
         self.world.processors[task].asleep |= 1 << unit;
         let step = self.present(task, node, unit, event, Payload::Nothing)?;
@@ -286,28 +299,39 @@ impl<P: Subject> Run<'_, P> {
     }
 
     /// The handler of what the processor presented has ended, and nothing is put aside: the processor goes on.
-    fn conclude(&mut self, task: usize) {
+    pub(crate) fn conclude(&mut self, task: usize) -> Result<(), Broken> {
         if task >= self.shape().processors() || !self.world.chains[task].frames.is_empty() {
-            return;
+            return Ok(());
         }
         let processor = &mut self.world.processors[task];
-        let Some((unit, outcome)) = processor.outcome.take() else { return };
-        if outcome == Outcome::Wait {
-            return;
+        let Some((unit, outcome)) = processor.outcome.take() else { return Ok(()) };
+        if outcome != Outcome::Wait {
+            processor.asleep &= !(1 << unit);
         }
-        processor.asleep &= !(1 << unit);
+        if !processor.early.is_at_rest() {
+            return self.go_on_guessing(task, unit, outcome);
+        }
+        if outcome == Outcome::Wait {
+            return Ok(());
+        }
         match processor.doing {
             Doing::Fault { .. } => {
                 processor.doing = Doing::Running;
                 processor.since = 0;
             }
             Doing::Releasing => processor.taken &= !(1 << unit),
+            Doing::Ahead { .. } => {
+                processor.early.asked &= !(1 << unit);
+                self.end_ahead_if_through(task);
+            }
             Doing::Acquiring => {
-                processor.taken &= !(1 << unit);
+                let list = if processor.taken == 0 { &mut processor.early.asked } else { &mut processor.taken };
+                *list &= !(1 << unit);
                 self.end_acquire_if_through(task);
             }
             Doing::Running | Doing::AtBarrier => {}
         }
+        Ok(())
     }
 
     /// Step 1 of a release.
@@ -387,32 +411,39 @@ impl<P: Subject> Run<'_, P> {
         self.end_acquire_if_through(task);
     }
 
-    /// Step 2 of an acquire.
-    fn acquire(&mut self, task: usize) -> Result<(), Broken> {
+    /// Step 2 of an acquire. By choice the page is fetched anew at once, instead of being closed.
+    fn acquire(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
         let (_, view) = self.seat(task);
-        match first_of(self.world.processors[task].taken) {
-            Some(unit) => self.present_own(task, unit, Event::Invalidate { view }),
-            None => Ok(()),
+        let processor = &self.world.processors[task];
+        match first_of(processor.taken) {
+            Some(unit) if processor.early.is_at_rest() && choice == 1 => self.begin_refresh(task, unit),
+            Some(unit) if processor.early.is_at_rest() => self.present_own(task, unit, Event::Invalidate { view }),
+            Some(_) | None => self.go_on_ahead(task, None, choice),
         }
     }
 
-    fn end_acquire_if_through(&mut self, task: usize) {
-        let (node, view) = self.seat(task);
-        if self.world.processors[task].taken == 0 {
-            self.world.processors[task].doing = Doing::Running;
-            self.view(node, view).acquiring = 0;
-            self.advance(task);
+    pub(crate) fn end_acquire_if_through(&mut self, task: usize) {
+        if self.world.processors[task].taken == 0 && self.is_through(task) {
+            self.end_acquire(task);
         }
+    }
+
+    pub(crate) fn end_acquire(&mut self, task: usize) {
+        let (node, view) = self.seat(task);
+        self.change_mappings(task);
+        self.world.processors[task].doing = Doing::Running;
+        self.view(node, view).acquiring = 0;
+        self.advance(task);
     }
 }
 
 /// The units of a list.
-fn units_of(list: u8) -> impl Iterator<Item = u8> {
+pub(crate) fn units_of(list: u8) -> impl Iterator<Item = u8> {
     (0..8).filter(move |unit| list & 1 << unit != 0)
 }
 
 /// The first unit of a list.
-fn first_of(list: u8) -> Option<u8> {
+pub(crate) fn first_of(list: u8) -> Option<u8> {
     (list != 0).then(|| list.trailing_zeros() as u8)
 }
 

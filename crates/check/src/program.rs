@@ -11,7 +11,8 @@
 //!
 //! A store without a value stores the next number. `racy` says that loads may see older values; without it each
 //! load must return the last store before it, because the program has no data race. `keeps` says that a release may leave a view its
-//! right to write a unit, or not: both are explored.
+//! right to write a unit, or not: both are explored. `guesses 2` says that a view may twice present a read fault that has not happened, at
+//! any time; `guesses 2 refusing` that it does so only if nothing is taken from anybody by it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -101,6 +102,17 @@ pub struct Program {
     pub racy: bool,
     /// A release may leave a view the right to write, each unit or not, where the protocol knows how.
     pub keeps: bool,
+    /// So many read faults may be presented that have not happened, where the protocol allows it, and which of them.
+    pub guesses: (u8, Guesses),
+}
+
+/// Which units a view may guess that it will read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guesses {
+    /// Any: to guess badly may cost time, nothing else.
+    Any,
+    /// Those that neither an owner loses by it nor a home is chosen by it, as far as the view may look.
+    Refusing,
 }
 
 impl Program {
@@ -116,6 +128,7 @@ impl Program {
             allowed_only: BTreeSet::new(),
             racy: false,
             keeps: false,
+            guesses: (0, Guesses::Any),
         }
     }
 
@@ -144,6 +157,14 @@ impl Program {
         match words.as_slice() {
             ["racy"] => self.racy = true,
             ["keeps"] => self.keeps = true,
+            ["guesses", count, which @ ..] => {
+                let count = count.parse().map_err(|_| format!("not a number: {count}"))?;
+                self.guesses = match which {
+                    [] => (count, Guesses::Any),
+                    ["refusing"] => (count, Guesses::Refusing),
+                    _ => return Err("expected `guesses 2` or `guesses 2 refusing`".into()),
+                };
+            }
             ["home", unit, node] => {
                 let unit = index(unit, "u", self.shape.units)?;
                 self.homes[unit] = Some(NodeId(index(node, "n", self.shape.nodes)? as u8));

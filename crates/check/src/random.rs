@@ -9,7 +9,7 @@ use finespun_types::NodeId;
 use crate::driver::{Broken, Form, Grain, Rules, Run};
 use crate::explore::{ENDS, Violation, ended, look};
 use crate::processor::Move;
-use crate::program::{Op, Program, Shape, WORDS, Word};
+use crate::program::{Guesses, Op, Program, Shape, WORDS, Word};
 use crate::subject::Subject;
 
 /// A source of numbers: SplitMix64.
@@ -64,6 +64,8 @@ pub fn program(shape: Shape, random: &mut Random) -> Program {
         }
     }
     program.keeps = random.below(2) == 0;
+    let which = [Guesses::Any, Guesses::Refusing][random.below(2)];
+    program.guesses = ([0, 0, 3, 20][random.below(4)], which);
     program
 }
 

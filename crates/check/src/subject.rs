@@ -79,6 +79,16 @@ pub trait Subject: Protocol {
     /// Has the copy a twin? Asked where an update goes to frame and twin, and a page comes from either.
     fn has_twin(unit: &Self::Unit) -> bool;
 
+    /// The home, if the node knows it. Asked where read faults may be presented that have not happened.
+    fn home(_unit: &Self::Unit) -> Option<NodeId> {
+        None
+    }
+
+    /// The home, if the manager knows it. Likewise.
+    fn managed_home(_manager: &Self::Manager) -> Option<NodeId> {
+        None
+    }
+
     /// The nodes whose frames have every store when all have released: all that have copies, where copies are never old.
     fn masters(copies: &[Self::Unit], directories: &[Self::Directory]) -> NodeSet {
         Self::master_of_all(copies, directories).map_or(NodeSet::EMPTY, NodeSet::only)
@@ -117,6 +127,18 @@ pub enum Quirk {
     TwinRefreshedBySecondRead,
     /// A page is taken from a broadcast buffer that holds another unit by now.
     BufferOfAnyUnit,
+    /// A view guesses while another thread of it acquires.
+    GuessBesideAcquire,
+    /// A guess looks at the home before it knows its name, and asks the manager over the home's lock.
+    ManagerOverHome,
+    /// A guess looks at the home that the address fixes, though the home has moved since.
+    LooksWhereHomeWas,
+    /// An acquire that fetches a page anew instead of closing it does not wait for it.
+    RefreshNotAwaited,
+    /// A page that is not fetched anew is not closed either.
+    RefusedStaysOpen,
+    /// A page that is fetched anew keeps its notice.
+    RefreshWithoutInvalidate,
 }
 
 /// The seeded bugs of a protocol. The tables carry no switches; the checker's driver alters what goes into them and

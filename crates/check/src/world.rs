@@ -3,6 +3,7 @@
 use finespun_protocol::page::{Action, Outcome, Time};
 use finespun_types::{Access, NodeId};
 
+use crate::ahead::Early;
 use crate::program::{Program, Shape, UNITS_MAX, WORDS};
 use crate::subject::{INTERVAL_BASE, Subject};
 
@@ -64,8 +65,11 @@ pub struct View {
     pub open: u8,
     /// The processor that is in a release, plus one; releases of a view exclude each other.
     pub releasing: u8,
-    /// The processor that is in an acquire, plus one.
+    /// The processor that is in an acquire, or guesses, plus one.
     pub acquiring: u8,
+    /// Units with fewer rights than the table gave, because a thread of the view changed their mapping late: the next access faults once
+    /// more.
+    pub lowered: u8,
 }
 
 /// A handler that runs: what is left to do of it.
@@ -92,11 +96,13 @@ pub struct Chain<M> {
     pub frames: Vec<Frame<M>>,
     /// Messages put aside until the locks are dropped, in order.
     pub aside: Vec<Envelope<M>>,
+    /// Locks beside those of the handlers: a guess holds them until it is over.
+    pub held: Vec<(NodeId, u8)>,
 }
 
 impl<M> Default for Chain<M> {
     fn default() -> Self {
-        Self { frames: Vec::new(), aside: Vec::new() }
+        Self { frames: Vec::new(), aside: Vec::new(), held: Vec::new() }
     }
 }
 
@@ -104,7 +110,7 @@ impl<M> Chain<M> {
     /// Nothing to do.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.frames.is_empty() && self.aside.is_empty()
+        self.frames.is_empty() && self.aside.is_empty() && self.held.is_empty()
     }
 }
 
@@ -119,6 +125,11 @@ pub enum Doing {
         unit: u8,
         /// By a store.
         write: bool,
+    },
+    /// A read fault of this unit, or of one that is not in this world, together with guesses.
+    Ahead {
+        /// Of which unit.
+        own: Option<u8>,
     },
     /// Flushing its dirty units.
     Releasing,
@@ -143,6 +154,8 @@ pub struct Processor {
     pub asleep: u8,
     /// The table's answer to what it presented, until the actions are done.
     pub outcome: Option<(u8, Outcome)>,
+    /// Faults that have not happened.
+    pub early: Early,
 }
 
 /// Everything.
@@ -179,6 +192,8 @@ pub struct World<P: Subject> {
     pub registers: Vec<u8>,
     /// By node: its releases, for a protocol that counts them.
     pub intervals: Vec<u32>,
+    /// So many guesses may still be made.
+    pub guesses: u8,
     /// The ticks of each node's clock since the state was made canonical.
     pub clocks: Vec<Time>,
 }
@@ -191,9 +206,24 @@ impl<P: Subject> World<P> {
     #[must_use]
     pub fn new(program: &Program) -> Self {
         let Shape { nodes, views, threads: _, units } = program.shape;
-        let view =
-            View { access: [Access::None; UNITS_MAX], dirty: 0, noticed: 0, open: 0, releasing: 0, acquiring: 0 };
-        let processor = Processor { next: 0, doing: Doing::Running, since: 0, taken: 0, asleep: 0, outcome: None };
+        let view = View {
+            access: [Access::None; UNITS_MAX],
+            dirty: 0,
+            noticed: 0,
+            open: 0,
+            releasing: 0,
+            acquiring: 0,
+            lowered: 0,
+        };
+        let processor = Processor {
+            next: 0,
+            doing: Doing::Running,
+            since: 0,
+            taken: 0,
+            asleep: 0,
+            outcome: None,
+            early: Early::default(),
+        };
         let processors = program.shape.processors();
         let tasks = processors + nodes * nodes + if P::REVOKES { nodes * views } else { 0 };
         Self {
@@ -212,6 +242,7 @@ impl<P: Subject> World<P> {
             latest: vec![[0; WORDS]; units],
             registers: vec![0; program.registers.len()],
             intervals: vec![INTERVAL_BASE; nodes],
+            guesses: if P::READS_AHEAD { program.guesses.0 } else { 0 },
             clocks: vec![CLOCK_BASE; nodes],
         }
     }

@@ -304,4 +304,78 @@ pub const WORLDS: &[World] = &[
             n1: load u0.1; barrier; load u0.1; await a; load u0.0",
         states: [949, 2_264, 919, 2_288, 624, 1_768],
     },
+    World {
+        name: "any guess at any time, a lock moves a word between two nodes",
+        text: "nodes 2 views 1 units 1
+            guesses 2
+            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
+            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
+        states: [3_668, 8_460, 2_759, 6_768, 879, 2_595],
+    },
+    World {
+        name: "guesses that take nothing from anybody, a lock moves a word between two nodes",
+        text: "nodes 2 views 1 units 1
+            guesses 2 refusing
+            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
+            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
+        states: [431, 817, 1_209, 2_890, 589, 1_482],
+    },
+    World {
+        name: "guesses by three nodes, first touch: manager, home and reader are different",
+        text: "nodes 3 views 1 units 1
+            guesses 1 refusing
+            n0: lock a; store u0.0; unlock a
+            n1: lock b; store u0.1; unlock b
+            n2: lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
+        states: [10_591, 27_495, 18_442, 64_513, 8_317, 40_335],
+    },
+    World {
+        name: "a view of two threads: one guesses while the other acquires",
+        text: "nodes 2 views 1 threads 2 units 1
+            guesses 1
+            home u0 n1
+            n0.v0.t0: lock b; unlock b; lock b; load u0.0; unlock b
+            n0.v0.t1: lock a; load u0.1; store u0.1; unlock a; lock a; load u0.1; unlock a
+            n1.v0.t0: lock a; store u0.1; unlock a; lock b; store u0.0; unlock b",
+        states: [35_308, 81_642, 33_605, 80_921, 13_191, 38_780],
+    },
+    World {
+        name: "a stream: a fault brings the next unit along, over barriers",
+        text: "nodes 2 views 1 units 2
+            guesses 1
+            home u0 n1
+            n0: store u0.0; barrier; load u0.1; load u1.0; barrier; barrier; load u0.1; load u1.0
+            n1: store u0.1; store u1.0; barrier; barrier; store u0.1; store u1.0; barrier",
+        states: [14_918, 54_411, 9_577, 36_575, 3_236, 15_246],
+    },
+    World {
+        name: "a page is fetched anew while another view of the node writes it",
+        text: "nodes 2 views 2 units 1
+            guesses 1
+            home u0 n1
+            n0.v0: lock a; load u0.0; unlock a; lock a; load u0.0; store u0.0; unlock a
+            n0.v1: lock b; store u0.1; store u0.1; unlock b
+            n1.v0: lock a; store u0.0; unlock a; lock b; load u0.1; unlock b",
+        states: [22_391, 57_403, 22_174, 58_004, 7_111, 24_401],
+    },
+    World {
+        name: "guesses at a page whose writer keeps its right at home",
+        text: "nodes 2 views 1 units 1
+            guesses 2
+            keeps
+            home u0 n0
+            n0: store u0.0; barrier; barrier; store u0.0; barrier
+            n1: store u0.1; barrier; load u0.0; barrier; barrier; load u0.0",
+        states: [6_104, 15_909, 5_472, 15_709, 2_706, 8_958],
+    },
+    World {
+        name: "any guess, producer and consumer over barriers, the home is another",
+        text: "nodes 3 views 1 units 1
+            guesses 2
+            home u0 n2
+            n0: store u0.0; barrier; barrier; store u0.0; store u0.0; barrier
+            n1: barrier; load u0.0; barrier; barrier; load u0.0
+            n2: barrier; barrier; barrier; store u0.1",
+        states: [29_299, 68_495, 26_816, 68_347, 4_962, 15_615],
+    },
 ];

@@ -2,7 +2,7 @@
 
 use finespun_protocol::cashmere::broadcast::{Broadcasting, Entry, Impossible, Msg, Readers};
 use finespun_protocol::cashmere::invariants::{self, Whole};
-use finespun_protocol::cashmere::{Msg as Plain, Phase, Unit};
+use finespun_protocol::cashmere::{Homes, Msg as Plain, Phase, Unit};
 use finespun_protocol::page::{Action, Buffers, Event, Place, Protocol, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId};
 
@@ -67,6 +67,14 @@ impl Subject for Broadcasting {
         };
         let nothing = readers.asked.is_empty() && readers.asked_before.is_empty();
         readers.interval = INTERVAL_BASE - if nothing { 2 } else { age };
+    }
+
+    fn home(unit: &Unit) -> Option<NodeId> {
+        unit.home()
+    }
+
+    fn managed_home(homes: &Homes) -> Option<NodeId> {
+        homes.home()
     }
 
     fn is_dirty(unit: &Unit, view: ViewId) -> bool {
@@ -254,6 +262,10 @@ pub const PINNED: &[(&str, [usize; 2])] = &[
     (FLUSH,   [9_184, 22_325]),
     (THREE,   [69_376, 180_408]),
     (NESTED,  [3_850, 10_395]),
+    ("any guess at any time, a lock moves a word between two nodes", [2_911, 7_776]),
+    ("a view of two threads: one guesses while the other acquires", [36_697, 92_185]),
+    ("a stream: a fault brings the next unit along, over barriers", [10_796, 45_768]),
+    ("guesses at a page whose writer keeps its right at home", [2_771, 8_063]),
 ];
 
 /// Every bug, and what catches it.

@@ -53,6 +53,8 @@ pub enum Bug {
     LeaveLost,
     /// What a driver of any protocol could do wrong.
     Driver(Quirk),
+    /// An acquire leaves the view the page that was fetched for it before.
+    FetchedForKept,
     /// Waiting processors are not woken.
     NoWake,
     /// A notice is acknowledged while the lock of the notified copy is held.
@@ -82,6 +84,7 @@ impl Sabotage<Cashmere> for Bug {
             | Self::TwinBeforeDiff
             | Self::GrantOfFrame
             | Self::LeaveLost
+            | Self::FetchedForKept
             | Self::NoWake
             | Self::AckUnderLock
             | Self::DirectBreak => None,
@@ -123,6 +126,7 @@ impl Sabotage<Cashmere> for Bug {
             | Self::UpdatedAtArrival
             | Self::NoticeWithoutTime
             | Self::FlushDuringFetch
+            | Self::FetchedForKept
             | Self::Driver(_)
             | Self::AckUnderLock
             | Self::DirectBreak => {}
@@ -133,7 +137,7 @@ impl Sabotage<Cashmere> for Bug {
         if self == Self::UpdatedAtArrival && matches!(event, Event::Recv { msg: Msg::Grant { .. }, .. }) {
             unit.asked = now;
         }
-        let noticed_at = unit.noticed_at;
+        let (noticed_at, fetched_for) = (unit.noticed_at, unit.fetched_for);
         let too_early = matches!(event, Event::Flush { .. }) && unit.mode == Mode::Fetching;
         if self == Self::FlushDuringFetch && too_early {
             unit.mode = Mode::Shared;
@@ -142,6 +146,9 @@ impl Sabotage<Cashmere> for Bug {
             return answer;
         }
         let answer = unit.on(place, now, event);
+        if self == Self::FetchedForKept && matches!(event, Event::Invalidate { .. }) {
+            unit.fetched_for = fetched_for;
+        }
         if self == Self::NoticeWithoutTime && matches!(event, Event::Recv { msg: Msg::Notice, .. }) {
             unit.noticed_at = noticed_at;
         }
@@ -209,6 +216,9 @@ const THREADS: &str = "a view of two threads: one releases while the other store
 const KEPT: &str = "a writer keeps its right, away from home";
 const KEPT_AT_HOME: &str = "a writer keeps its right at home, two sharers";
 const PUT_BACK: &str = "a word is put back at home, where the right to write it was kept, while a sharer fetches";
+const GUESSES: &str = "any guess at any time, a lock moves a word between two nodes";
+const GUESSES_OF_THREE: &str = "guesses by three nodes, first touch: manager, home and reader are different";
+const GUESSES_BESIDE: &str = "a view of two threads: one guesses while the other acquires";
 const TWO_VIEWS_OF_THREADS: &str = "two views of two threads on one node release and store";
 
 /// Every bug, and what catches it.
@@ -237,6 +247,12 @@ pub const SEEDED: &[Seeded<Cashmere>] = &[
     seeded(Bug::Driver(Quirk::ReleaseTooEarly),           LOCK,      Form::None, Grain::Event,  LOAD),
     seeded(Bug::Driver(Quirk::AcquireWithoutNotices),     LOCK,      Form::Dms,  Grain::Event,  LOAD),
     seeded(Bug::Driver(Quirk::SkipWithThreads),           TWO_VIEWS_OF_THREADS, Form::Dms, Grain::Event, LOAD),
+    seeded(Bug::Driver(Quirk::GuessBesideAcquire),        GUESSES_BESIDE,   Form::Dms,  Grain::Event,  RIGHTS),
+    seeded(Bug::Driver(Quirk::ManagerOverHome),           GUESSES_OF_THREE, Form::Dms,  Grain::Action, ENDS),
+    seeded(Bug::Driver(Quirk::RefreshNotAwaited),         GUESSES,          Form::None, Grain::Event,  RIGHTS),
+    seeded(Bug::Driver(Quirk::RefusedStaysOpen),          GUESSES_OF_THREE, Form::None, Grain::Event,  RIGHTS),
+    seeded(Bug::Driver(Quirk::RefreshWithoutInvalidate),  GUESSES,          Form::Dms,  Grain::Event,  LISTS),
+    seeded(Bug::FetchedForKept,            GUESSES,   Form::None, Grain::Event,  "a sharer out of date has a write notice on the list of every view that maps the unit"),
     seeded(Bug::NoWake,                    LOCK,      Form::None, Grain::Event,  ENDS),
     seeded(Bug::AckUnderLock,              BARRIERS,  Form::Dms,  Grain::Action, ENDS),
     seeded(Bug::AckUnderLock,              BARRIERS,  Form::Ms,   Grain::Action, ENDS),

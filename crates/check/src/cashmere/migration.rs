@@ -2,7 +2,7 @@
 
 use finespun_protocol::cashmere::migration::invariants::{self, LEADS_HOME};
 use finespun_protocol::cashmere::migration::{Copied, Entry, Impossible, Migrating, Msg};
-use finespun_protocol::cashmere::{Msg as Plain, Place, Time};
+use finespun_protocol::cashmere::{Homes, Msg as Plain, Place, Time};
 use finespun_protocol::page::Contents::Nothing;
 use finespun_protocol::page::{Action, Event, Step};
 use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
@@ -59,6 +59,14 @@ impl Subject for Migrating {
 
     fn make_canonical(copies: &mut [Copy<Copied>], processors: &mut [Processor]) {
         times::make_canonical(copies, |copied| &mut copied.unit, processors);
+    }
+
+    fn home(copied: &Copied) -> Option<NodeId> {
+        copied.unit.home()
+    }
+
+    fn managed_home(homes: &Homes) -> Option<NodeId> {
+        homes.home()
     }
 
     fn is_dirty(copied: &Copied, view: ViewId) -> bool {
@@ -192,6 +200,8 @@ const LEFT_ALONE: &str = "a sharer that misses flushes is left alone and wants t
 const BARRIERS: &str = "producer and consumers over barriers, three nodes, the home is another";
 const ROUND: &str = "the home goes round three writers, and back";
 const THERE_AND_BACK: &str = "a flush and a fetch of one node while the home moves away and back";
+const GUESSES_OF_THREE: &str = "guesses by three nodes, first touch: manager, home and reader are different";
+const MOVED_TWICE: &str = "guesses at a page whose home has moved twice";
 const ON_ITS_WAY: &str = "flushes are on their way while the home moves";
 
 /// Worlds about the home that moves, beside those of all variants.
@@ -221,6 +231,16 @@ pub const WORLDS: &[World] = &[
             n1.v0: await b; store u0.0; set a
             n2.v0: load u0.1; set b; store u0.1; set c; load u0.1
             n2.v1: await a; load u0.0",
+        states: [0; 6],
+    },
+    World {
+        name: MOVED_TWICE,
+        text: "nodes 3 views 1 units 1
+            guesses 1 refusing
+            home u0 n0
+            n0: load u0.1; await b; load u0.0
+            n1: store u0.0; set a; await b; load u0.0
+            n2: await a; load u0.0; store u0.0; set b",
         states: [0; 6],
     },
 ];
@@ -255,6 +275,13 @@ pub const PINNED: &[(&str, [usize; 4])] = &[
     ("a view of two threads: one acquires while the other faults", [25_940, 57_960, 26_899, 63_532]),
     ("two views of two threads on one node release and store", [5_770, 12_256, 6_194, 13_742]),
     ("a sharer that misses flushes is left alone and wants to upgrade", [200_147, 528_540, 116_677, 423_065]),
+    ("guesses at a page whose home has moved twice", [2_011, 4_556, 3_065, 9_356]),
+    ("any guess at any time, a lock moves a word between two nodes", [4_308, 9_405, 3_495, 8_120]),
+    ("guesses that take nothing from anybody, a lock moves a word between two nodes", [467, 865, 1_325, 3_230]),
+    ("guesses by three nodes, first touch: manager, home and reader are different", [28_362, 65_179, 48_889, 150_544]),
+    ("a view of two threads: one guesses while the other acquires", [47_284, 105_527, 50_829, 117_459]),
+    ("a stream: a fault brings the next unit along, over barriers", [29_479, 96_313, 18_670, 68_489]),
+    ("a page is fetched anew while another view of the node writes it", [33_768, 81_881, 33_110, 88_930]),
 ];
 
 /// Every bug, and what catches it.
@@ -271,6 +298,8 @@ pub const SEEDED: &[Seeded<Migrating>] = &[
     seeded(Bug::FetchDuringFlush,     THERE_AND_BACK,    Form::None, Grain::Event, LOAD),
     seeded(Bug::OldHomeForgotten,     LOCK,       Form::None, Grain::Event, SHARERS),
     seeded(Bug::NoWake,               LOCK,       Form::None, Grain::Event, ENDS),
+    seeded(Bug::Driver(Quirk::ManagerOverHome), GUESSES_OF_THREE, Form::Ms, Grain::Action, ENDS),
+    seeded(Bug::Driver(Quirk::LooksWhereHomeWas), MOVED_TWICE, Form::Ms, Grain::Action, ENDS),
     seeded(Bug::Driver(Quirk::UnorderedChannels), BARRIERS, Form::None, Grain::Event, ROW),
 ];
 
