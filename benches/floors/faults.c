@@ -86,9 +86,6 @@ static int open_userfault(void *memory, size_t bytes)
     return descriptor;
 }
 
-/* Every second page, so that neighbours' mappings do not merge. */
-#define APART (2 * (size_t)PAGE)
-
 /* Takes the rights away that the next fault shall give. */
 static bool close_page(uintptr_t page)
 {
@@ -105,7 +102,7 @@ static bool open_pages(size_t bytes)
     fault.descriptor = fault.way == BY_USERFAULTFD ? open_userfault(fault.pages, bytes) : -1;
     if (fault.way == BY_USERFAULTFD && fault.descriptor < 0)
         return false;
-    for (size_t offset = 0; offset < bytes; offset += APART) {
+    for (size_t offset = 0; offset < bytes; offset += PAGE) {
         memset(fault.shadow + offset, 0, PAGE);
         memset(fault.elsewhere + offset, 1, PAGE);
         uintptr_t page = (uintptr_t)fault.pages + offset;
@@ -117,10 +114,11 @@ static bool open_pages(size_t bytes)
     return true;
 }
 
-/* The order in which the micro benchmark touches pages, which is not that in which caches expect them. */
+/* The order in which the micro benchmark touches pages, which is not that in which caches expect them. As there they stand side by side,
+ * so that mprotect splits mappings at first and joins them towards the end. */
 static volatile char *in_order(size_t page, size_t pages)
 {
-    return fault.pages + page * 7 % pages * APART;
+    return fault.pages + page * 7 % pages * PAGE;
 }
 
 static void take_faults(uint64_t *samples, size_t pages)
@@ -167,14 +165,14 @@ static void end_faults(size_t bytes)
 static void close_pages(size_t pages)
 {
     for (size_t page = 0; page < pages; page++)
-        if (!close_page((uintptr_t)fault.pages + page * APART))
+        if (!close_page((uintptr_t)fault.pages + page * PAGE))
             exit(1);
 }
 
 static void fault_cost(const char *name, way way, purpose purpose)
 {
     size_t pages = rounds < 256 ? rounds : 256, repeats = rounds < 256 ? 1 : 6;
-    if (!begin_faults(way, purpose, pages * APART))
+    if (!begin_faults(way, purpose, pages * PAGE))
         return;
     uint64_t *samples = calloc(repeats * pages, sizeof *samples);
     for (size_t repeat = 0; repeat < repeats; repeat++) {
@@ -183,7 +181,7 @@ static void fault_cost(const char *name, way way, purpose purpose)
     }
     report(name, samples, repeats * pages, 1);
     free(samples);
-    end_faults(pages * APART);
+    end_faults(pages * PAGE);
 }
 
 /* Where the time of a read miss goes; each part with a look at the clock. */
@@ -191,7 +189,7 @@ static void fault_parts(void)
 {
     static const char *const NAMES[] = {"fault-uffd-enter", "fault-uffd-copy", "fault-uffd-continue", "fault-uffd-return"};
     size_t pages = rounds < 256 ? rounds : 256;
-    if (!begin_faults(BY_USERFAULTFD, MISS, pages * APART))
+    if (!begin_faults(BY_USERFAULTFD, MISS, pages * PAGE))
         return;
     uint64_t *parts[4];
     for (size_t part = 0; part < 4; part++)
@@ -212,7 +210,7 @@ static void fault_parts(void)
         report(NAMES[part], parts[part], pages, 1);
         free(parts[part]);
     }
-    end_faults(pages * APART);
+    end_faults(pages * PAGE);
 }
 
 void floors_of_faults(void)
