@@ -60,15 +60,20 @@ fn release_untimed(cluster: &Cluster) {
     }
     let mut taken = node.take_dirty(list);
     let release = nest::keeps_rights(cluster).then(|| Release::next_of(id, node.view(id)));
-    let rights = prepare(cluster, taken.as_mut_slice(), release, several_threads);
     let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
-    let mut left = taken.len();
-    while left > 0 {
-        let last = wait::last_event(cluster);
-        let before = left;
-        left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], (since, rights), &mut outbox);
-        if left == before {
-            wait::for_event(cluster, last);
+    loop {
+        let rights = prepare(cluster, taken.as_mut_slice(), release, several_threads);
+        let mut left = taken.len();
+        while left > 0 {
+            let last = wait::last_event(cluster);
+            let before = left;
+            left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], (since, rights), &mut outbox);
+            if left == before {
+                wait::for_event(cluster, last);
+            }
+        }
+        if !taken.more() {
+            break;
         }
     }
     loop {
@@ -176,15 +181,20 @@ pub fn acquire(cluster: &Cluster) {
     let view = node.view(id);
     let _one_acquire = view.acquiring.guard();
     let since = node.tick();
-    let taken = node.take_notices(id);
+    let mut taken = node.take_notices(id);
     if taken.is_empty() {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
         let (mut gone, mut refresh) = (Invalidation::new(cluster), Refresh::begin(cluster, since));
-        for &unit in taken.as_slice() {
-            if refresh.obey(UnitId(unit)) {
-                gone.add(UnitId(unit));
+        loop {
+            for &unit in taken.as_slice() {
+                if refresh.obey(UnitId(unit)) {
+                    gone.add(UnitId(unit));
+                }
+            }
+            if !taken.more() {
+                break;
             }
         }
         // What was asked for is under way while pages are closed.

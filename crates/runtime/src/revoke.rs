@@ -62,16 +62,21 @@ fn serve(cluster: &Cluster) {
     loop {
         let last = view.revocations.load(Ordering::Acquire);
         let Some(busy) = closing::enter() else { return };
-        let taken = node.take_notices(id);
+        let mut taken = node.take_notices(id);
         if taken.is_empty() {
             drop(busy);
             wait::until_changed(cluster, &view.revocations, last, &view.revoker_sleeps);
             continue;
         }
         hold(cluster);
-        for &unit in taken.as_slice() {
-            meter::count(cluster, Counter::Revocations, 1);
-            nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
+        loop {
+            for &unit in taken.as_slice() {
+                meter::count(cluster, Counter::Revocations, 1);
+                nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
+            }
+            if !taken.more() {
+                break;
+            }
         }
         cluster.flush_messages();
         meter::collect_calls(cluster);

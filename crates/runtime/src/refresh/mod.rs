@@ -58,7 +58,7 @@ fn change_credit(cluster: &Cluster, change: impl FnOnce(Credit) -> Credit) {
 
 /// Two threads that learn at once may forget one of the two, here and of the credit: these are guesses anyway.
 fn learn<T>(cluster: &Cluster, unit: UnitId, change: impl FnOnce(Habit) -> (Habit, T)) -> T {
-    let page = &cluster.mine().habits(cluster.my_view())[unit.0 as usize];
+    let page = cluster.mine().habit(cluster.my_view(), unit);
     let old = Habit(page.load(Ordering::Relaxed));
     let (new, tells) = change(old);
     if new != old {
@@ -116,7 +116,7 @@ impl<'a> Refresh<'a> {
             return Verdict::Close;
         }
         let view = self.cluster.my_view();
-        let habit = Habit(self.cluster.mine().habits(view)[unit.0 as usize].load(Ordering::Relaxed));
+        let habit = Habit(self.cluster.mine().habit(view, unit).load(Ordering::Relaxed));
         match habit.verdict() {
             Verdict::Try
                 if !Credit(self.cluster.mine().view(view).refresh_credit.load(Ordering::Relaxed)).is_left() =>

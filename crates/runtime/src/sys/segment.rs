@@ -404,40 +404,50 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(first, words) }
     }
 
-    /// What a view does with each page between notices, as a [`crate::refresh::habit::Habit`].
-    pub fn habits(&self, view: ViewId) -> &[AtomicU16] {
-        let pages = self.shape.pages;
-        let first: *const AtomicU16 = self.pointer(self.shape.habits, usize::from(view.0) * pages);
-        // SAFETY: mapped for the life of self, aligned, zero at first; the region has so many elements for each view.
-        unsafe { std::slice::from_raw_parts(first, pages) }
+    /// What a view does with a page between notices, as a [`crate::refresh::habit::Habit`]; with many views, with a few pages side by side.
+    pub fn habit(&self, view: ViewId, unit: UnitId) -> &AtomicU16 {
+        let (pages, each) = (self.shape.pages, self.shape.pages_per_habit);
+        let (view, unit) = (usize::from(view.0), unit.0 as usize);
+        assert!(unit < pages, "unit {unit} of {pages}");
+        // SAFETY: mapped for the life of self, aligned, zero at first; only an atomic is inside.
+        unsafe { AtomicU16::from_ptr(self.pointer(self.shape.habits, view * pages.div_ceil(each) + unit / each)) }
     }
 
     /// Puts a unit on a view's dirty list. What is read of the page after this is newer than the list: see
     /// [`View::has_nothing_dirty`].
     pub fn list_dirty(&self, view: ViewId, unit: UnitId) {
-        self.list(view, &self.view(view).dirty, self.shape.dirty).push(unit);
+        self.dirty_list(view).push(unit);
         fence::full();
     }
 
     /// Puts a unit on a view's list of write notices.
     pub fn list_notice(&self, view: ViewId, unit: UnitId) {
-        self.list(view, &self.view(view).notice, self.shape.notice).push(unit);
+        self.notice_list(view).push(unit);
     }
 
-    /// Takes a view's whole dirty list and leaves it empty. Only under the view's `releasing` lock.
+    /// Takes a view's whole dirty list, in portions, and leaves it empty. Only under the view's `releasing` lock.
     pub fn take_dirty(&self, view: ViewId) -> Taken<'_> {
-        self.list(view, &self.view(view).dirty, self.shape.dirty).take()
+        self.dirty_list(view).take()
     }
 
-    /// Takes a view's whole list of write notices and leaves it empty. Only under the view's `acquiring` lock.
+    /// Takes a view's whole list of write notices, in portions, and leaves it empty. Only under the view's `acquiring` lock.
     pub fn take_notices(&self, view: ViewId) -> Taken<'_> {
-        self.list(view, &self.view(view).notice, self.shape.notice).take()
+        self.notice_list(view).take()
     }
 
-    fn list<'a>(&'a self, view: ViewId, head: &'a ListHead, region: Region) -> List<'a> {
-        let len = 2 * self.shape.pages;
-        // SAFETY: the region has two halves of `pages` units for each view, and `head` is the head of this view's list.
-        unsafe { List::new(head, self.pointer(region, usize::from(view.0) * len), self.shape.pages) }
+    fn dirty_list(&self, view: ViewId) -> List<'_> {
+        self.list(view, &self.view(view).dirty, self.shape.dirty, self.shape.dirty_marks)
+    }
+
+    fn notice_list(&self, view: ViewId) -> List<'_> {
+        self.list(view, &self.view(view).notice, self.shape.notice, self.shape.notice_marks)
+    }
+
+    fn list<'a>(&'a self, view: ViewId, head: &'a ListHead, units: Region, marks: Region) -> List<'a> {
+        let (view, half, words) = (usize::from(view.0), self.shape.list_half, self.shape.pages.div_ceil(64));
+        let (units, marks) = (self.pointer(units, view * 2 * half), self.pointer(marks, view * words));
+        // SAFETY: the regions have two halves and so many words for each view, and `head` is the head of this view's list.
+        unsafe { List::new(head, units, half, marks, words) }
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //!   Node | View .. | Slot .. | sync stripes and words | thread table | units | directories | managers
-//!        | dirty and notice lists (two halves per view) | pages read together, and again | free twins | heap tables | broadcast buffers | mesh | twins
+//!        | dirty and notice lists (two halves per view), their marks | pages read together, and again | free twins | heap tables
+//!        | broadcast buffers | mesh | twins
 //! ```
 
 use finespun_heap::Layout;
@@ -34,6 +35,12 @@ pub const STRIPE_BUCKETS: usize = 1 << 10;
 pub const STRIPE_WORDS: usize = 1 << 8;
 /// The most objects in use at once in one stripe: four million a manager.
 pub const STRIPE_ENTRIES: usize = 1 << 16;
+
+/// Units that a list keeps in their order: one page of them, and another of the half that is filled meanwhile.
+const LISTED: usize = UNIT_BYTES / size_of::<u32>();
+
+/// The most habits that a node keeps for each page.
+const HABITS_PER_PAGE: usize = 4;
 
 /// The least room for diffs, and all of it for diffs that come by messages: each is there from its arrival to the last answer of its fault.
 const DIFF_BYTES_MIN: usize = 256 << 20;
@@ -90,13 +97,21 @@ pub struct Shape {
     pub directory: Region,
     /// Managers' entries: homes by first touch.
     pub managers: Region,
-    /// Dirty lists: two halves of `pages` for each view.
+    /// Units in a half of a list, see [`super::lists`]: all, where an interval ends with the whole list at once.
+    pub list_half: usize,
+    /// Dirty lists: two halves for each view.
     pub dirty: Region,
     /// Lists of write notices, likewise.
     pub notice: Region,
+    /// Marks of dirty lists: a bit for each unit and view.
+    pub dirty_marks: Region,
+    /// Marks of lists of write notices, likewise.
+    pub notice_marks: Region,
     /// A bit for each page and view: read together with the page below. See [`crate::ahead`].
     pub neighbours: Region,
-    /// Two bytes for each page and view: see [`crate::refresh`].
+    /// Pages side by side that share a habit: more than one where a node has many views, so that tables do not grow with their number.
+    pub pages_per_habit: usize,
+    /// Habits of each view: see [`crate::refresh`].
     pub habits: Region,
     /// Stack of free twins.
     pub free_twin: Region,
@@ -149,6 +164,7 @@ pub const fn fingerprint() -> u64 {
         STRIPE_BUCKETS,
         STRIPE_ENTRIES,
         STRIPE_WORDS,
+        LISTED,
         size_of::<finespun_sync::Word>(),
     ];
     let mut hash = fnv(0xcbf2_9ce4_8422_2325, env!("CARGO_PKG_VERSION").len() as u64);
@@ -219,6 +235,8 @@ impl Shape {
         let own = views * threads;
         let waiters = nodes * (own + GUESTS);
         let buffers = if job.family() == Family::Broadcasting { BUFFERS } else { 0 };
+        let list_half = if job.family() == Family::Tmk { pages } else { LISTED.min(pages) };
+        let pages_per_habit = views.div_ceil(HABITS_PER_PAGE);
         let mut next = Builder(0);
         let mut shape = Self {
             family: job.family(),
@@ -240,10 +258,14 @@ impl Shape {
             unit: next.take::<UnitSlot>(pages),
             directory: next.take::<Room<DIRECTORY_ROOM>>(pages),
             managers: next.take::<Room<MANAGER_ROOM>>(pages),
-            dirty: next.take::<u32>(2 * views * pages),
-            notice: next.take::<u32>(2 * views * pages),
+            list_half,
+            dirty: next.take::<u32>(2 * views * list_half),
+            notice: next.take::<u32>(2 * views * list_half),
+            dirty_marks: next.take::<u64>(views * pages.div_ceil(64)),
+            notice_marks: next.take::<u64>(views * pages.div_ceil(64)),
             neighbours: next.take::<u64>(views * pages.div_ceil(64)),
-            habits: next.take::<u16>(views * pages),
+            pages_per_habit,
+            habits: next.take::<u16>(views * pages.div_ceil(pages_per_habit)),
             free_twin: next.take::<u32>(pages),
             heap: next.take::<finespun_heap::Header>(1),
             heap_page: next.take::<finespun_heap::Page>(pages),
@@ -260,16 +282,21 @@ impl Shape {
         shape
     }
 
-    /// Bytes of the tables of one node for a page that it is home and manager of, if nodes list it as often as they can: both halves
-    /// of each view's lists. (Node 0 has the heap's entry beside.)
+    /// The most bytes that tables of one node take for a page that it is home and manager of, whatever is done with it: what each view
+    /// keeps of it is three bits, two marks of lists and one of [`crate::ahead`], and its share of a habit. (Only node 0 has the heap's entry.)
     #[must_use]
     pub const fn table_bytes_per_page(&self) -> usize {
-        let lists = 2 * 2 * self.views * size_of::<u32>();
-        let habits = self.views * size_of::<u16>();
+        let bits = 3 * self.views;
+        let habits = size_of::<u16>() * self.views.div_ceil(self.pages_per_habit);
         let buffer = if self.buffer.len > 0 { size_of::<u32>() } else { 0 };
-        let lazy = if self.tmk.copies.len > 0 { size_of::<tmk::Copy>() + self.nodes * size_of::<Seen>() } else { 0 };
+        let lazy = if self.tmk.copies.len > 0 {
+            let lists = 2 * 2 * self.views * size_of::<u32>();
+            size_of::<tmk::Copy>() + self.nodes * size_of::<Seen>() + lists
+        } else {
+            0
+        };
         let unit = size_of::<UnitSlot>() + DIRECTORY_ROOM + MANAGER_ROOM;
-        unit + lists + habits + size_of::<u32>() + buffer + lazy + size_of::<finespun_heap::Page>()
+        unit + bits.div_ceil(8) + habits + size_of::<u32>() + buffer + lazy + size_of::<finespun_heap::Page>()
     }
 
     /// Processors of one node.
@@ -301,5 +328,59 @@ impl Shape {
     #[must_use]
     pub const fn waiters(&self) -> usize {
         self.processors() + self.nodes * GUESTS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use finespun_job::checks::Checks;
+    use finespun_job::protocols::PROTOCOLS;
+    use finespun_job::switches::Switches;
+    use finespun_job::{Faults, Transport};
+    use finespun_types::VIEWS_MAX;
+
+    use super::*;
+
+    fn job(protocol: &str, transport: Transport, views: u32) -> Job {
+        Job {
+            nodes: 2,
+            views,
+            threads: 1,
+            transport,
+            faults: Faults::Auto,
+            heap_bytes: 1 << 30,
+            memory: Vec::new(),
+            protocol: protocol.into(),
+            layout: 0,
+            switches: Switches::DEFAULT,
+            checks: Checks::default(),
+            watch: None,
+        }
+    }
+
+    #[test]
+    fn tables_take_a_twentieth_of_a_page_at_most_however_many_processes_a_node_has() {
+        for named in PROTOCOLS.iter().filter(|named| named.family != Family::Tmk) {
+            for transport in [Transport::Shm, Transport::Tcp] {
+                for views in 1..=VIEWS_MAX as u32 {
+                    if named.over(transport).is_some() {
+                        let bytes = Shape::of(&job(named.name, transport, views)).table_bytes_per_page();
+                        assert!(bytes * 20 <= UNIT_BYTES, "{}: {bytes} with {views} views", named.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_grows_with_the_space_is_what_is_counted_for_a_page() {
+        let shape = |gib: u64| Shape::of(&Job { heap_bytes: gib << 30, ..job("csm-2l", Transport::Shm, 32) });
+        // Twins are counted by themselves, and a page of small allocations by the heap.
+        let tables = |shape: &Shape| {
+            shape.bytes - shape.twin.len * UNIT_BYTES - shape.heap_span.len * size_of::<finespun_heap::Span>()
+        };
+        let (few, many) = (shape(1), shape(2));
+        let each = (tables(&many) - tables(&few)) as f64 / (many.pages - few.pages) as f64;
+        assert!((each - many.table_bytes_per_page() as f64).abs() < 1.0, "{each}");
     }
 }
