@@ -85,7 +85,7 @@ void run_memory(bench *bench);
 void case_read_miss(bench *bench);
 void case_write_upgrade(bench *bench);
 void case_release(bench *bench, const char *name, size_t pages);
-void case_acquire(bench *bench, const char *name, size_t pages, size_t apart, size_t each);
+void case_acquire(bench *bench, const char *name, size_t pages);
 void case_lock_after_other(bench *bench);
 void case_barrier(bench *bench, const char *name, size_t pages);
 

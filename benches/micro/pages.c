@@ -201,15 +201,15 @@ void run_releases(bench *bench)
 }
 
 /* Locking a mutex that the other node gave back after it had written so many pages that process 0 maps, each so far from the
- * one before; reported for so many operations. */
-void case_acquire(bench *bench, const char *name, size_t pages, size_t apart, size_t each)
+ * one before, those between them open or not. */
+static void acquire(bench *bench, const char *name, size_t pages, size_t apart, bool among_open, size_t each)
 {
     samples *samples = samples_new(bench->extent.rounds);
     for (size_t round = 0; round <= bench->extent.rounds; round++) {
         /* Twice: the first read may end an exclusive mode, whose owner then releases at the barrier. */
         for (int again = 0; again < 2; again++) {
             if (is_first(bench))
-                read_pages(bench->far, pages, apart);
+                read_pages(bench->far, among_open ? pages * apart : pages, among_open ? 1 : apart);
             fsp_barrier_all();
         }
         meet(); /* or process 0, late in the barrier, could acquire there what is written now */
@@ -233,19 +233,26 @@ void case_acquire(bench *bench, const char *name, size_t pages, size_t apart, si
     samples_report(samples, name, each);
 }
 
+void case_acquire(bench *bench, const char *name, size_t pages)
+{
+    acquire(bench, name, pages, 1, false, pages);
+}
+
 void run_acquires(bench *bench)
 {
     size_t most = bench->extent.most_dirty, some = most < 64 ? most : 64;
     char name[48];
-    case_acquire(bench, "acquire-0", 0, 1, 1);
-    case_acquire(bench, "acquire-1", 1, 1, 1);
+    acquire(bench, "acquire-0", 0, 1, false, 1);
+    acquire(bench, "acquire-1", 1, 1, false, 1);
     snprintf(name, sizeof name, "acquire-%zu", some);
-    case_acquire(bench, name, some, 1, 1);
+    acquire(bench, name, some, 1, false, 1);
     snprintf(name, sizeof name, "acquire-scattered-%zu", most / 16);
-    case_acquire(bench, name, most / 16, 16, 1);
+    acquire(bench, name, most / 16, 16, false, 1);
+    snprintf(name, sizeof name, "acquire-among-open-%zu", most / 16);
+    acquire(bench, name, most / 16, 16, true, 1);
     if (most > some) {
         snprintf(name, sizeof name, "acquire-%zu", most);
-        case_acquire(bench, name, most, 1, 1);
+        acquire(bench, name, most, 1, false, 1);
     }
 }
 
@@ -386,7 +393,7 @@ void run_scale(bench *bench)
     case_read_miss(bench);
     case_write_upgrade(bench);
     case_release(bench, "release", pages);
-    case_acquire(bench, "acquire", pages, 1, pages);
+    case_acquire(bench, "acquire", pages);
     case_lock_after_other(bench);
     case_barrier(bench, "barrier", 0);
 }
