@@ -344,6 +344,15 @@ mod tests {
     }
 
     #[test]
+    fn a_program_says_how_many_guesses_there_are_and_which() {
+        let guesses = |line: &str| Program::parse(&format!("nodes 1 views 1 units 1\n{line}")).map(|it| it.guesses);
+        assert_eq!(guesses(""), Ok((0, Guesses::Any)));
+        assert_eq!(guesses("guesses 2"), Ok((2, Guesses::Any)));
+        assert_eq!(guesses("guesses 1 refusing"), Ok((1, Guesses::Refusing)));
+        assert!(guesses("guesses 1 wildly").unwrap_err().contains("expected `guesses 2` or `guesses 2 refusing`"));
+    }
+
+    #[test]
     fn a_bad_line_is_named() {
         let why = Program::parse("nodes 1 views 1 units 1\nn0: jump").unwrap_err();
         assert_eq!(why, "line 2: no such operation: `jump`: n0: jump");

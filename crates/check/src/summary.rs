@@ -41,6 +41,8 @@ impl Default for Options<'_> {
 pub struct Summary {
     /// Worlds explored completely, each form and grain counted.
     pub worlds: usize,
+    /// Those of them in which views guess.
+    pub guessing: usize,
     /// Their states.
     pub states: usize,
     /// The steps between them.
@@ -202,8 +204,9 @@ fn check_tables<P: Subject>(
         summary.bugs += 1;
     }
     say(&format!(
-        "covered: {} worlds, {} states, {} transitions, {} litmus tests, {} random runs of {} steps; {} of {} bugs caught",
+        "covered: {} worlds, in {} of them views guess, {} states, {} transitions, {} litmus tests, {} random runs of {} steps; {} of {} bugs caught",
         summary.worlds,
+        summary.guessing,
         summary.states,
         summary.transitions,
         summary.litmus,
@@ -244,6 +247,7 @@ fn explore_worlds<P: Subject>(
             return Err(Violation::from(Broken::new(COUNTED, detail)));
         }
         summary.worlds += 1;
+        summary.guessing += usize::from(P::READS_AHEAD && rules.program.guesses.0 > 0);
         summary.states += states;
         summary.transitions += transitions;
     }
