@@ -95,6 +95,10 @@ struct Nest<'a, 'm, P: Live> {
     before: Access,
     /// Is the page to be opened for reading, or closed, by the presenter? Only under [`Rights::Left`].
     is_left: bool,
+    /// Whose nest comes next: the page behind (1), the one before (-1), or nobody knows (0).
+    next: i32,
+    /// When the presenter's events happen, where that is not now.
+    now: Option<Time>,
     /// The locks taken, in order: requester, manager or home, owner.
     held: [Option<(NodeId, Locked<'a>)>; 3],
     later: Later<P::Msg>,
@@ -136,9 +140,9 @@ pub fn present_leaving(cluster: &Cluster, unit: UnitId, demand: Demand) -> (Outc
 }
 
 /// Presents a read fault that has not happened, unless it would take more from somebody than the guess is worth.
-pub fn try_ahead(cluster: &Cluster, unit: UnitId, guess: ahead::Guess, since: Time) -> ahead::Tried {
+pub fn try_ahead(cluster: &Cluster, guessed: ahead::Guessed, since: Time) -> ahead::Tried {
     let refused = ahead::Tried::Refused;
-    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, unit, guess, since), refused)
+    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, since), refused)
 }
 
 /// Has another node the page exclusively, as far as this process may see?
@@ -286,6 +290,8 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
             rights: Rights::Shrink,
             before: Access::None,
             is_left: false,
+            next: 0,
+            now: None,
             held,
             later: Later::new(),
             outbox: None,
@@ -343,7 +349,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     fn run_unit(&mut self, node: NodeId, event: Event<P::Msg>, attached: Attached<'_>) -> Outcome {
         let (cluster, unit) = (self.cluster, self.unit);
         let place = cluster.place(node, unit);
-        let now = cluster.at(node).tick();
+        let now = self.now.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick());
         let buffers = if P::BROADCASTS { self.hint(node) } else { Buffers::default() };
         let step = P::on_unit_seeing(self.at(node).unit::<P>(), buffers, place, now, event);
         self.perform(node, step, attached)
@@ -400,7 +406,11 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
             Action::Send { to, msg, contents } => self.send(node, to, msg, contents, attached),
             Action::Install => {
                 let page = self.page_of(node, attached);
-                frames::install(page, self.at(node).frame());
+                let frame = self.at(node).frame();
+                match self.next {
+                    0 => frames::install(page, frame),
+                    next => frames::install_before(page, frame, next),
+                }
             }
             Action::Merge => {
                 let page = self.page_of(node, attached);

@@ -87,6 +87,10 @@ pub fn until_changed_before(
 /// After `word` was changed: wakes everybody who sleeps on it.
 pub fn wake(cluster: &Cluster, word: &AtomicU32, sleepers: &AtomicU32) {
     fence::full();
+    wake_sleepers(cluster, word, sleepers);
+}
+
+fn wake_sleepers(cluster: &Cluster, word: &AtomicU32, sleepers: &AtomicU32) {
     if sleepers.load(Ordering::SeqCst) > 0 {
         meter::count(cluster, Counter::Wakes, 1);
         futex::wake_all(word);
@@ -107,8 +111,9 @@ pub fn for_event(cluster: &Cluster, last: u32) {
 /// Lets the views of a node look again.
 pub fn wake_views(cluster: &Cluster, node: NodeId) {
     let node = cluster.at(node).node();
+    // Both sides' additions and looks are in one order of all (SeqCst), so no fence is needed between.
     node.event.fetch_add(1, Ordering::SeqCst);
-    wake(cluster, &node.event, &node.event_sleepers);
+    wake_sleepers(cluster, &node.event, &node.event_sleepers);
 }
 
 /// One flush of a view is complete.

@@ -27,6 +27,7 @@ pub mod lock;
 pub mod machine;
 pub mod maps;
 pub mod memory;
+pub mod prefetch;
 pub mod probe;
 pub mod process;
 pub mod sigio;

@@ -28,7 +28,7 @@ use finespun_protocol::page::{Demand, Outcome, Time};
 use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
-use crate::nest::ahead::{Guess, Tried};
+use crate::nest::ahead::{Guess, Guessed, Tried};
 use crate::{meter, misuse, nest, refresh, tmk, wait};
 use history::History;
 use streams::{Found, Streams, WINDOW_MAX};
@@ -153,7 +153,9 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: R
         else {
             break;
         };
-        match try_ahead(cluster, UnitId(page), room.guess, since) {
+        // Whose frames the engine has not mapped yet, as on new ground, nobody can ask for in advance.
+        let next = if ahead < room.pages && room.guess == Guess::Known { step } else { 0 };
+        match try_ahead(cluster, Guessed { unit: UnitId(page), guess: room.guess, next }, since) {
             Tried::Refused => break,
             Tried::WasOpen => {}
             Tried::Left => left.push(page),
@@ -173,9 +175,10 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: R
     Some(open)
 }
 
-fn try_ahead(cluster: &Cluster, unit: UnitId, guess: Guess, since: Time) -> Tried {
+fn try_ahead(cluster: &Cluster, guessed: Guessed, since: Time) -> Tried {
+    let unit = guessed.unit;
     if !tmk::runs(cluster) {
-        return nest::try_ahead(cluster, unit, guess, since);
+        return nest::try_ahead(cluster, guessed, since);
     }
     if tmk::access(cluster, unit) != Access::None {
         return Tried::WasOpen;

@@ -3,7 +3,7 @@
 //! **What a guess may take.** A home is never decided by a guess: the page goes to whom touches it. An exclusive mode is ended by one where
 //! the [`Guess`] is good: if the view has read the page right behind its neighbour before, or if the page of the fault itself was
 //! found exclusive elsewhere, so that the stream runs over what another node has just written. If the guess is wrong the owner
-//! pays: a twin (not at home), a comparison and a notice at its next release, and a fault at its next store after that, some 5 us, beside
+//! pays: a twin, a comparison and a notice at its next release, and a fault at its next store after that, some 5 us, beside
 //! the page that crossed in vain. Who may not look at the home, over messages, cannot know which pages are exclusive: a known one is
 //! asked for like any other, one that comes for the first time only behind a long stream, and if its home is known.
 
@@ -41,6 +41,17 @@ pub enum Guess {
     },
 }
 
+/// A page that is guessed to be wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Guessed {
+    /// Which.
+    pub unit: UnitId,
+    /// How good the guess is.
+    pub guess: Guess,
+    /// Will the page behind it be tried next (1), or the one before it (-1), or none (0)?
+    pub next: i32,
+}
+
 impl Guess {
     const fn may_end_exclusive_mode(self) -> bool {
         match self {
@@ -57,9 +68,14 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         nest.home_entry().is_some_and(|entry| P::is_exclusive(entry))
     }
 
-    pub(super) fn try_ahead(cluster: &'a Cluster, unit: UnitId, guess: Guess, since: Time) -> Tried {
+    pub(super) fn try_ahead(cluster: &'a Cluster, guessed: Guessed, since: Time) -> Tried {
+        let Guessed { unit, guess, next } = guessed;
         let view = cluster.my_view();
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        nest.next = next;
+        // The clock does not tick for each page of a run: the copy is then taken for as old as the fault. It is newer, so a notice in
+        // between may make it be fetched again in vain, never the other way round; whoever compares times asks whether one is later.
+        nest.now = Some(since);
         let fault = Demand::ReadFault { view, since };
         let present = |nest: &mut Self| nest.run_unit(cluster.me, fault.of(), Attached::Nothing);
         match P::ahead(nest.at(cluster.me).state::<P>(), cluster.place(cluster.me, unit), view) {

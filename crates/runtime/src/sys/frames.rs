@@ -7,6 +7,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use finespun_diff::{MAX_DIFF_BYTES, Malformed};
+use finespun_sys::prefetch;
 use finespun_types::UNIT_BYTES;
 
 /// Room for one encoded diff.
@@ -43,6 +44,14 @@ impl Page {
 pub fn install(page: Page, frame: *mut u8) {
     // SAFETY: both are whole pages (module header) of different mappings or offsets.
     unsafe { std::ptr::copy_nonoverlapping(page.0, frame, UNIT_BYTES) };
+}
+
+/// The same, where a neighbour's page will be copied over the neighbour's frame next: 1 for the page behind, -1 for the one before. Its
+/// lines, which another node wrote last, are on their way while these are copied.
+pub fn install_before(page: Page, frame: *mut u8, next: i32) {
+    let offset = next as isize * UNIT_BYTES as isize;
+    prefetch::to_copy(page.0.wrapping_offset(offset), frame.wrapping_offset(offset), UNIT_BYTES);
+    install(page, frame);
 }
 
 /// Copies a frame to a twin. The dirty lists were written before: the fence keeps the snapshot from being taken earlier,
