@@ -188,8 +188,9 @@ pub fn acquire(cluster: &Cluster) {
     meter::timed(cluster, Bucket::Flush, || {
         let (mut gone, mut refresh) = (Invalidation::new(cluster), Refresh::begin(cluster, since));
         loop {
-            for &unit in taken.as_slice() {
-                if refresh.obey(UnitId(unit)) {
+            for (index, &unit) in taken.as_slice().iter().enumerate() {
+                let next = taken.as_slice().get(index + 1).copied().map(UnitId);
+                if refresh.obey(UnitId(unit), next) {
                     gone.add(UnitId(unit));
                 }
             }

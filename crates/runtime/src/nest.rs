@@ -139,22 +139,6 @@ pub fn present_leaving(cluster: &Cluster, unit: UnitId, demand: Demand) -> (Outc
     with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, demand), no_nest())
 }
 
-/// Presents a read fault that has not happened, unless it would take more from somebody than the guess is worth.
-pub fn try_ahead(cluster: &Cluster, guessed: ahead::Guessed, since: Time) -> ahead::Tried {
-    let refused = ahead::Tried::Refused;
-    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, since), refused)
-}
-
-/// Has another node the page exclusively, as far as this process may see?
-pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
-    with_tables!(cluster.shape.family, P => Nest::<P>::is_taken(cluster, unit), false)
-}
-
-/// Are such faults presented at all under the job's protocol?
-pub fn reads_ahead(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::READS_AHEAD, true)
-}
-
 /// A message from another node arrived, given by its words.
 pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, words: (u8, u64), attached: Attached<'_>) {
     with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, None), misuse::malformed_message(cluster, from));

@@ -46,7 +46,7 @@ thread_local! {
 /// Does the job fetch ahead?
 pub fn is_on(cluster: &Cluster) -> bool {
     let lazy_over_messages = tmk::runs(cluster) && cluster.mesh.is_some();
-    cluster.job.switches.prefetch == Prefetch::Adaptive && nest::reads_ahead(cluster) && !lazy_over_messages
+    cluster.job.switches.prefetch == Prefetch::Adaptive && nest::ahead::reads_ahead(cluster) && !lazy_over_messages
 }
 
 /// Pages that may be fetched behind a fault.
@@ -131,7 +131,7 @@ fn look_ahead(
     }
     let pages = found.window.min(found.run / NEW_GROUND);
     let is_long = cluster.mesh.is_some() && found.run >= NEW_GROUND * POPULATED_MIN;
-    let exclusive = pages > 0 && (is_long || nest::is_taken(cluster, unit));
+    let exclusive = pages > 0 && (is_long || nest::ahead::is_taken(cluster, unit));
     Room { pages, guess: Guess::New { exclusive } }
 }
 
@@ -178,7 +178,7 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: R
 fn try_ahead(cluster: &Cluster, guessed: Guessed, since: Time) -> Tried {
     let unit = guessed.unit;
     if !tmk::runs(cluster) {
-        return nest::try_ahead(cluster, guessed, since);
+        return nest::ahead::try_ahead(cluster, guessed, since);
     }
     if tmk::access(cluster, unit) != Access::None {
         return Tried::WasOpen;

@@ -8,10 +8,10 @@
 //! asked for like any other, one that comes for the first time only behind a long stream, and if its home is known.
 
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::page::{Ahead, Demand, Outcome, Time};
+use finespun_protocol::page::{Ahead, Demand, Outcome, Protocol, Time};
 use finespun_types::{NodeId, UnitId};
 
-use super::{Attached, Nest, Rights};
+use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
 use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::misuse;
@@ -61,14 +61,30 @@ impl Guess {
     }
 }
 
+/// Presents a read fault that has not happened, unless it would take more from somebody than the guess is worth.
+pub fn try_ahead(cluster: &Cluster, guessed: Guessed, since: Time) -> Tried {
+    let refused = Tried::Refused;
+    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, since), refused)
+}
+
+/// Has another node the page exclusively, as far as this process may see?
+pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
+    with_tables!(cluster.shape.family, P => Nest::<P>::is_taken(cluster, unit), false)
+}
+
+/// Are such faults presented at all under the job's protocol?
+pub fn reads_ahead(cluster: &Cluster) -> bool {
+    with_tables!(cluster.shape.family, P => P::READS_AHEAD, true)
+}
+
 impl<'a, P: Live> Nest<'a, '_, P> {
     /// Has another node the page exclusively, as far as this process may see?
-    pub(super) fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
+    fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
         let mut nest = Self::new(cluster, unit, cluster.me);
         nest.home_entry().is_some_and(|entry| P::is_exclusive(entry))
     }
 
-    pub(super) fn try_ahead(cluster: &'a Cluster, guessed: Guessed, since: Time) -> Tried {
+    fn try_ahead(cluster: &'a Cluster, guessed: Guessed, since: Time) -> Tried {
         let Guessed { unit, guess, next } = guessed;
         let view = cluster.my_view();
         let mut nest = Self::of_view(cluster, unit, Rights::Left);

@@ -23,15 +23,18 @@ pub enum Obeyed {
 
 /// A view of this process obeys a write notice; and may fetch the page anew at once, if it was open to read: see
 /// [`crate::refresh`]. Only under the view's `acquiring` lock, for the reasons that [`super::present_leaving`] gives.
-pub fn obey(cluster: &Cluster, unit: UnitId, since: Time, refreshes: bool) -> Obeyed {
+///
+/// `next` says whether the notice of the page behind comes next (1), of the one before (-1), or neither (0).
+pub fn obey(cluster: &Cluster, unit: UnitId, next: i32, since: Time, refreshes: bool) -> Obeyed {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::obey(cluster, unit, since, refreshes), no_nest())
+    with_tables!(cluster.shape.family, P => Nest::<P>::obey(cluster, unit, next, since, refreshes), no_nest())
 }
 
 impl<'a, P: Live> Nest<'a, '_, P> {
-    pub(super) fn obey(cluster: &'a Cluster, unit: UnitId, since: Time, refreshes: bool) -> Obeyed {
+    pub(super) fn obey(cluster: &'a Cluster, unit: UnitId, next: i32, since: Time, refreshes: bool) -> Obeyed {
         let view = cluster.my_view();
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        nest.next = next;
         nest.run_unit(cluster.me, Demand::Invalidate { view }.of(), Attached::Nothing);
         let obeyed = match nest.is_left {
             false => Obeyed::Stands,

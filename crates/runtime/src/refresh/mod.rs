@@ -37,7 +37,7 @@ const ASKED_MAX: usize = 64;
 
 /// Are pages refreshed at all?
 pub fn is_on(cluster: &Cluster) -> bool {
-    cluster.job.switches.refresh == Switch::Adaptive && !tmk::runs(cluster) && nest::reads_ahead(cluster)
+    cluster.job.switches.refresh == Switch::Adaptive && !tmk::runs(cluster) && nest::ahead::reads_ahead(cluster)
 }
 
 /// This view reads a page: it faulted, or was opened by another page's fault and surely used.
@@ -87,11 +87,16 @@ impl<'a> Refresh<'a> {
         Self { cluster, is_on: is_on(cluster), acquire, since, asked: [0; ASKED_MAX], len: 0, refreshed: 0 }
     }
 
-    /// Obeys the notice of a unit. True if its page is to be closed.
-    pub fn obey(&mut self, unit: UnitId) -> bool {
+    /// Obeys the notice of a unit, behind which that of `next` comes. True if its page is to be closed.
+    pub fn obey(&mut self, unit: UnitId, next: Option<UnitId>) -> bool {
         let cluster = self.cluster;
+        let step = match next {
+            Some(next) if next.0 == unit.0 + 1 => 1,
+            Some(next) if next.0 + 1 == unit.0 => -1,
+            Some(_) | None => 0,
+        };
         let verdict = self.verdict(unit);
-        let obeyed = obey(cluster, unit, self.since, verdict != Verdict::Close);
+        let obeyed = obey(cluster, unit, step, self.since, verdict != Verdict::Close);
         match obeyed {
             Obeyed::Stands => return false,
             Obeyed::Closes if !self.is_on => return true,
