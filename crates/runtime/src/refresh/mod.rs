@@ -112,7 +112,8 @@ impl<'a> Refresh<'a> {
         if verdict == Verdict::Try {
             change_credit(cluster, Credit::tried);
         }
-        learn(cluster, unit, |habit| (habit.refreshed(), ()));
+        let acquire = self.acquire;
+        learn(cluster, unit, |habit| (habit.refreshed(acquire), ()));
         false
     }
 
@@ -122,7 +123,7 @@ impl<'a> Refresh<'a> {
         }
         let view = self.cluster.my_view();
         let habit = Habit(self.cluster.mine().habit(view, unit).load(Ordering::Relaxed));
-        match habit.verdict() {
+        match habit.verdict(self.acquire) {
             Verdict::Try
                 if !Credit(self.cluster.mine().view(view).refresh_credit.load(Ordering::Relaxed)).is_left() =>
             {
