@@ -14,7 +14,8 @@
 //! opens or closes pages meanwhile, for the acquire holds its `acquiring` lock.
 //!
 //! **Why it takes nothing from anybody.** The view has the page mapped, so this node is in the sharing set, and no other node
-//! has it exclusively; the home is known. A guess ends no exclusive mode here and decides no home.
+//! has it exclusively; the home is known. A guess decides no home here, and ends an exclusive mode only if the home becomes owner between
+//! the two messages that leave the sharing set and come back to it.
 //!
 //! **Why waiting here cannot block.** What is awaited are answers of homes, whose handlers wait for nobody, and which any process of this
 //! node takes; no unit is locked meanwhile.
