@@ -79,16 +79,6 @@ pub trait Subject: Protocol {
     /// Has the copy a twin? Asked where an update goes to frame and twin, and a page comes from either.
     fn has_twin(unit: &Self::Unit) -> bool;
 
-    /// The home, if the node knows it. Asked where read faults may be presented that have not happened.
-    fn home(_unit: &Self::Unit) -> Option<NodeId> {
-        None
-    }
-
-    /// The home, if the manager knows it. Likewise.
-    fn managed_home(_manager: &Self::Manager) -> Option<NodeId> {
-        None
-    }
-
     /// The nodes whose frames have every store when all have released: all that have copies, where copies are never old.
     fn masters(copies: &[Self::Unit], directories: &[Self::Directory]) -> NodeSet {
         Self::master_of_all(copies, directories).map_or(NodeSet::EMPTY, NodeSet::only)

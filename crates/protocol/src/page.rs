@@ -419,6 +419,10 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
         msg: Self::Msg,
     ) -> Result<Step<Self::Msg>, Self::Impossible>;
 
+    /// The home, if the node knows it.
+    fn home(unit: &Self::Unit) -> Option<NodeId>;
+    /// The home, if the manager knows it.
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId>;
     /// What a view may do with the unit, by the books.
     fn access(unit: &Self::Unit, view: ViewId) -> Access;
     /// What a read fault of the view would mean now. Only where [`Self::READS_AHEAD`].

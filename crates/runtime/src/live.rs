@@ -22,10 +22,6 @@ pub trait Live: Protocol<Unit: Plain, Directory: Plain, Manager: Plain> {
     fn msg(number: u8, word: u64) -> Option<Self::Msg>;
     /// What to count when the message crosses between nodes, beside messages and bytes.
     fn counter(msg: Self::Msg) -> Option<Counter>;
-    /// The home, if the node knows it.
-    fn home(unit: &Self::Unit) -> Option<NodeId>;
-    /// The home, if the manager knows it.
-    fn managed_home(manager: &Self::Manager) -> Option<NodeId>;
 }
 
 impl Live for Cashmere {
@@ -79,14 +75,6 @@ impl Live for Cashmere {
             Msg::LeftAlone | Msg::NoticeAck => None,
         }
     }
-
-    fn home(unit: &Self::Unit) -> Option<NodeId> {
-        unit.home()
-    }
-
-    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
-        manager.home()
-    }
 }
 
 impl Live for Broadcasting {
@@ -118,14 +106,6 @@ impl Live for Broadcasting {
             broadcast::Msg::Buffered { .. } => Some(Counter::BroadcastHits),
             broadcast::Msg::Look | broadcast::Msg::NoBuffer | broadcast::Msg::Announced => None,
         }
-    }
-
-    fn home(unit: &Self::Unit) -> Option<NodeId> {
-        unit.home()
-    }
-
-    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
-        manager.home()
     }
 }
 
@@ -171,14 +151,6 @@ impl Live for Migrating {
             Migrate | Yield { .. } | Yielded { .. } | Migrated { .. } | Adopt { .. } | Stay => None,
             FetchFor { .. } | FlushFor { .. } => None,
         }
-    }
-
-    fn home(copied: &migration::Copied) -> Option<NodeId> {
-        Cashmere::home(&copied.unit)
-    }
-
-    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
-        manager.home()
     }
 }
 

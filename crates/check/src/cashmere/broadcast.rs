@@ -2,7 +2,7 @@
 
 use finespun_protocol::cashmere::broadcast::{Broadcasting, Entry, Impossible, Msg, Readers};
 use finespun_protocol::cashmere::invariants::{self, Whole};
-use finespun_protocol::cashmere::{Homes, Msg as Plain, Phase, Unit};
+use finespun_protocol::cashmere::{Msg as Plain, Phase, Unit};
 use finespun_protocol::page::{Action, Buffers, Event, Place, Protocol, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId};
 
@@ -67,14 +67,6 @@ impl Subject for Broadcasting {
         };
         let nothing = readers.asked.is_empty() && readers.asked_before.is_empty();
         readers.interval = INTERVAL_BASE - if nothing { 2 } else { age };
-    }
-
-    fn home(unit: &Unit) -> Option<NodeId> {
-        unit.home()
-    }
-
-    fn managed_home(homes: &Homes) -> Option<NodeId> {
-        homes.home()
     }
 
     fn is_dirty(unit: &Unit, view: ViewId) -> bool {

@@ -2,7 +2,7 @@
 
 use finespun_protocol::cashmere::migration::invariants::{self, LEADS_HOME};
 use finespun_protocol::cashmere::migration::{Copied, Entry, Impossible, Migrating, Msg};
-use finespun_protocol::cashmere::{Homes, Msg as Plain, Place, Time};
+use finespun_protocol::cashmere::{Msg as Plain, Place, Time};
 use finespun_protocol::page::Contents::Nothing;
 use finespun_protocol::page::{Action, Event, Step};
 use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
@@ -59,14 +59,6 @@ impl Subject for Migrating {
 
     fn make_canonical(copies: &mut [Copy<Copied>], processors: &mut [Processor]) {
         times::make_canonical(copies, |copied| &mut copied.unit, processors);
-    }
-
-    fn home(copied: &Copied) -> Option<NodeId> {
-        copied.unit.home()
-    }
-
-    fn managed_home(homes: &Homes) -> Option<NodeId> {
-        homes.home()
     }
 
     fn is_dirty(copied: &Copied, view: ViewId) -> bool {

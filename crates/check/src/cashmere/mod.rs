@@ -6,7 +6,7 @@ pub mod migration;
 mod times;
 
 use finespun_protocol::cashmere::invariants::{self, Whole};
-use finespun_protocol::cashmere::{Cashmere, Directory, Homes, Msg, Unit};
+use finespun_protocol::cashmere::{Cashmere, Directory, Msg, Unit};
 use finespun_types::{NodeId, ViewId};
 
 use crate::subject::{Model, Subject};
@@ -36,14 +36,6 @@ impl Subject for Cashmere {
 
     fn make_canonical(copies: &mut [Copy<Unit>], processors: &mut [Processor]) {
         times::make_canonical(copies, |unit| unit, processors);
-    }
-
-    fn home(unit: &Unit) -> Option<NodeId> {
-        unit.home()
-    }
-
-    fn managed_home(homes: &Homes) -> Option<NodeId> {
-        homes.home()
     }
 
     fn is_dirty(unit: &Unit, view: ViewId) -> bool {

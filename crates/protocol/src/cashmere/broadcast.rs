@@ -290,6 +290,14 @@ impl Protocol for Broadcasting {
         }
     }
 
+    fn home(unit: &Unit) -> Option<NodeId> {
+        unit.home()
+    }
+
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
+        manager.home()
+    }
+
     fn access(unit: &Unit, view: ViewId) -> Access {
         Cashmere::access(unit, view)
     }

@@ -171,6 +171,14 @@ impl Protocol for Cashmere {
         homes.on(from, msg)
     }
 
+    fn home(unit: &Unit) -> Option<NodeId> {
+        unit.home()
+    }
+
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
+        manager.home()
+    }
+
     fn access(unit: &Unit, view: ViewId) -> Access {
         page::access(unit.mapped, unit.writers, view)
     }

@@ -49,14 +49,6 @@ impl Live for StringsRc {
             AskHome | HomeIs(_) | Fetch | Page { .. } | NotAlone | Flush | FlushAck { .. } | UpdateAck => None,
         }
     }
-
-    fn home(unit: &update::Unit) -> Option<NodeId> {
-        unit.home()
-    }
-
-    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
-        manager.home()
-    }
 }
 
 impl Live for StringsSc {
@@ -93,14 +85,6 @@ impl Live for StringsSc {
 
     fn counter(_msg: invalidate::Msg) -> Option<Counter> {
         None
-    }
-
-    fn home(unit: &invalidate::Unit) -> Option<NodeId> {
-        unit.home()
-    }
-
-    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
-        manager.home()
     }
 }
 

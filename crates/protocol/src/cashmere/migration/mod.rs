@@ -380,6 +380,14 @@ impl Protocol for Migrating {
         }
     }
 
+    fn home(copied: &Copied) -> Option<NodeId> {
+        copied.unit.home()
+    }
+
+    fn managed_home(manager: &Self::Manager) -> Option<NodeId> {
+        manager.home()
+    }
+
     fn access(copied: &Copied, view: ViewId) -> Access {
         Cashmere::access(&copied.unit, view)
     }
