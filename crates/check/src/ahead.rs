@@ -82,7 +82,7 @@ impl<P: Subject> Run<'_, P> {
     /// The guesses that a processor may begin now.
     pub(crate) fn guesses(&self, task: usize) -> impl Iterator<Item = Guess> {
         let (node, view) = self.seat(task);
-        let seen = &self.world.views[usize::from(node.0) * self.rules.program.shape.views + usize::from(view.0)];
+        let seen = self.seen(node, view);
         let op = self.op(task).filter(|_| self.world.processors[task].doing == Doing::Running);
         let fault = match op {
             Some(&Op::Load(at, _)) if seen.access[at.unit] == Access::None => Some(at.unit as u8),
@@ -122,7 +122,7 @@ impl<P: Subject> Run<'_, P> {
     /// May this acquire fetch the page anew, instead of closing it?
     pub(crate) fn may_refresh(&self, task: usize, unit: u8) -> bool {
         let (node, view) = self.seat(task);
-        let seen = &self.world.views[usize::from(node.0) * self.rules.program.shape.views + usize::from(view.0)];
+        let seen = self.seen(node, view);
         self.world.guesses > 0 && seen.access[usize::from(unit)] == Access::Read
     }
 

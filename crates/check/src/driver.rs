@@ -119,8 +119,18 @@ impl<'a, P: Subject> Run<'a, P> {
         &mut self.world.copies[at]
     }
 
+    fn view_at(&self, node: NodeId, view: ViewId) -> usize {
+        usize::from(node.0) * self.rules.program.shape.views + usize::from(view.0)
+    }
+
     pub(crate) fn view(&mut self, node: NodeId, view: ViewId) -> &mut View {
-        &mut self.world.views[usize::from(node.0) * self.rules.program.shape.views + usize::from(view.0)]
+        let at = self.view_at(node, view);
+        &mut self.world.views[at]
+    }
+
+    /// The same, to look at.
+    pub(crate) fn seen(&self, node: NodeId, view: ViewId) -> &View {
+        &self.world.views[self.view_at(node, view)]
     }
 
     pub(crate) fn tick(&mut self, node: NodeId) -> Time {

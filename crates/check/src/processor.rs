@@ -88,7 +88,7 @@ impl<P: Subject> Run<'_, P> {
     /// A communication thread takes any unit of its list whose lock is free.
     fn revoker_choices(&self, task: usize, behind: usize) -> usize {
         let (node, view) = self.revoker(behind);
-        let listed = self.world.views[usize::from(node.0) * self.shape().views + usize::from(view.0)].noticed;
+        let listed = self.seen(node, view).noticed;
         units_of(listed).filter(|&unit| self.lock_is_free(task, node, unit)).count()
     }
 
@@ -111,8 +111,7 @@ impl<P: Subject> Run<'_, P> {
     fn processor_choices(&self, task: usize) -> usize {
         let processor = &self.world.processors[task];
         let (node, view) = self.seat(task);
-        let view_at = |view: ViewId| &self.world.views[usize::from(node.0) * self.shape().views + usize::from(view.0)];
-        let (seen, list) = (view_at(view), view_at(Self::releaser(view)));
+        let (seen, list) = (self.seen(node, view), self.seen(node, Self::releaser(view)));
         let present = |unit: u8| processor.asleep & 1 << unit == 0 && self.lock_is_free(task, node, unit);
         let able = match processor.doing {
             Doing::Running => match self.op(task) {
