@@ -61,21 +61,18 @@ fn release_untimed(cluster: &Cluster) {
     let mut taken = node.take_dirty(list);
     let release = nest::keeps_rights(cluster).then(|| Release::next_of(id, node.view(id)));
     let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
-    loop {
-        let rights = prepare(cluster, taken.as_mut_slice(), release, several_threads);
-        let mut left = taken.len();
+    taken.each_portion(|units| {
+        let rights = prepare(cluster, units, release, several_threads);
+        let mut left = units.len();
         while left > 0 {
             let last = wait::last_event(cluster);
             let before = left;
-            left = flush_some(cluster, view, &mut taken.as_mut_slice()[..left], (since, rights), &mut outbox);
+            left = flush_some(cluster, view, &mut units[..left], (since, rights), &mut outbox);
             if left == before {
                 wait::for_event(cluster, last);
             }
         }
-        if !taken.more() {
-            break;
-        }
-    }
+    });
     loop {
         let last = wait::last_event(cluster);
         if view.outstanding.load(Ordering::SeqCst) == 0 {
@@ -187,17 +184,14 @@ pub fn acquire(cluster: &Cluster) {
     }
     meter::timed(cluster, Bucket::Flush, || {
         let (mut gone, mut refresh) = (Invalidation::new(cluster), Refresh::begin(cluster, since));
-        loop {
-            for (index, &unit) in taken.as_slice().iter().enumerate() {
-                let next = taken.as_slice().get(index + 1).copied().map(UnitId);
+        taken.each_portion(|units| {
+            for (index, &unit) in units.iter().enumerate() {
+                let next = units.get(index + 1).copied().map(UnitId);
                 if refresh.obey(UnitId(unit), next) {
                     gone.add(UnitId(unit));
                 }
             }
-            if !taken.more() {
-                break;
-            }
-        }
+        });
         // What was asked for is under way while pages are closed.
         cluster.flush_messages();
         gone.close();

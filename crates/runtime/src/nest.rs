@@ -353,11 +353,15 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         self.perform(to, step, attached);
     }
 
+    /// The home, as a node knows it, or by the address.
+    fn home_at(&mut self, node: NodeId) -> Option<NodeId> {
+        P::home(self.at(node).state::<P>()).or(self.cluster.place(node, self.unit).fixed_home)
+    }
+
     /// Does a broadcast buffer of the home seem to hold the unit? Not asked by the home.
     fn hint(&mut self, node: NodeId) -> Buffers {
         let (cluster, unit) = (self.cluster, self.unit);
-        let home = cluster.place(node, unit).fixed_home.or_else(|| P::home(self.at(node).state::<P>()));
-        let held = home.is_some_and(|home| home != node && cluster.at(home).holds(unit));
+        let held = self.home_at(node).is_some_and(|home| home != node && cluster.at(home).holds(unit));
         Buffers { held, interval: 0 }
     }
 

@@ -69,15 +69,12 @@ fn serve(cluster: &Cluster) {
             continue;
         }
         hold(cluster);
-        loop {
-            for &unit in taken.as_slice() {
+        taken.each_portion(|units| {
+            for &mut unit in units {
                 meter::count(cluster, Counter::Revocations, 1);
                 nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
             }
-            if !taken.more() {
-                break;
-            }
-        }
+        });
         cluster.flush_messages();
         meter::collect_calls(cluster);
     }

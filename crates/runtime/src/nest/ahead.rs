@@ -92,8 +92,6 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         // The clock does not tick for each page of a run: the copy is then taken for as old as the fault. It is newer, so a notice in
         // between may make it be fetched again in vain, never the other way round; whoever compares times asks whether one is later.
         nest.now = Some(since);
-        let fault = Demand::ReadFault { view, since };
-        let present = |nest: &mut Self| nest.run_unit(cluster.me, fault.of(), Attached::Nothing);
         match P::ahead(nest.at(cluster.me).state::<P>(), cluster.place(cluster.me, unit), view) {
             Ahead::No => return Tried::Refused,
             Ahead::Mapped => return Tried::WasOpen,
@@ -101,33 +99,46 @@ impl<'a, P: Live> Nest<'a, '_, P> {
             kind @ (Ahead::Again | Ahead::First) => {
                 if nest.home().is_none() && nest.is_chosen() {
                     // Brings the name of the home, and nothing else yet: the manager's lock may not be taken over the home's.
-                    present(&mut nest);
+                    nest.present_early(since);
                 }
                 if nest.home().is_none() || !nest.is_worth(guess, kind) {
                     return Tried::Refused;
                 }
             }
         }
-        let mut outcome = present(&mut nest);
-        if outcome == Outcome::Wait && cluster.mesh.is_none() {
-            // The answer came inside the nest, whose locks need not be given back before it is used.
-            outcome = present(&mut nest);
-        }
+        let is_there = nest.read_early(since);
         let is_left = nest.is_left;
         nest.finish();
+        match (is_there, is_left) {
+            (false, _) => Tried::Asked,
+            (true, true) => Tried::Left,
+            (true, false) => Tried::WasOpen,
+        }
+    }
+
+    fn present_early(&mut self, since: Time) -> Outcome {
+        let fault = Demand::ReadFault { view: self.cluster.my_view(), since };
+        self.run_unit(self.cluster.me, fault.of(), Attached::Nothing)
+    }
+
+    /// Presents a read fault that has not happened, as often as it brings something. Is the page there? Else the answer is awaited.
+    pub(super) fn read_early(&mut self, since: Time) -> bool {
+        let mut outcome = self.present_early(since);
+        if outcome == Outcome::Wait && self.cluster.mesh.is_none() {
+            // The answer came inside the nest, whose locks need not be given back before it is used.
+            outcome = self.present_early(since);
+        }
         match outcome {
-            Outcome::Wait => Tried::Asked,
-            Outcome::Done if is_left => Tried::Left,
-            Outcome::Done => Tried::WasOpen,
-            Outcome::Begun => misuse::bug(cluster, unit, cluster.me, &"a read fault began a flush"),
+            Outcome::Wait => false,
+            Outcome::Done => true,
+            Outcome::Begun => misuse::bug(self.cluster, self.unit, self.cluster.me, &"a read fault began a flush"),
         }
     }
 
     /// The home, as this node knows it: whom the fault would ask. Where homes move, the address fixes only the first of them, and a lock
     /// of an earlier home over that of a later one would close a circle.
     fn home(&mut self) -> Option<NodeId> {
-        let me = self.cluster.me;
-        P::home(self.at(me).state::<P>()).or(self.cluster.place(me, self.unit).fixed_home)
+        self.home_at(self.cluster.me)
     }
 
     fn may_look_at(&self, node: NodeId) -> bool {

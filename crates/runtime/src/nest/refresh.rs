@@ -1,12 +1,11 @@
 //! A write notice obeyed, and the page fetched anew in the same nest: see [`crate::refresh`].
 
-use finespun_protocol::page::{Demand, Outcome, Time};
+use finespun_protocol::page::{Demand, Time};
 use finespun_types::{Access, UnitId};
 
 use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
 use crate::cluster::Cluster;
 use crate::live::Live;
-use crate::misuse;
 
 /// What became of a page that a notice names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,33 +30,24 @@ pub fn obey(cluster: &Cluster, unit: UnitId, next: i32, since: Time, refreshes: 
 }
 
 impl<'a, P: Live> Nest<'a, '_, P> {
-    pub(super) fn obey(cluster: &'a Cluster, unit: UnitId, next: i32, since: Time, refreshes: bool) -> Obeyed {
+    fn obey(cluster: &'a Cluster, unit: UnitId, next: i32, since: Time, refreshes: bool) -> Obeyed {
         let view = cluster.my_view();
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
         nest.next = next;
         nest.run_unit(cluster.me, Demand::Invalidate { view }.of(), Attached::Nothing);
         let obeyed = match nest.is_left {
             false => Obeyed::Stands,
-            true if refreshes && nest.before == Access::Read => nest.read_again(since),
+            // The view's next load, presented now.
+            true if refreshes && nest.before == Access::Read => {
+                if nest.read_early(since) {
+                    Obeyed::Refreshed
+                } else {
+                    Obeyed::Asked
+                }
+            }
             true => Obeyed::Closes,
         };
         nest.finish();
         obeyed
-    }
-
-    /// The view's next load, presented now.
-    fn read_again(&mut self, since: Time) -> Obeyed {
-        let cluster = self.cluster;
-        let fault = Demand::ReadFault { view: cluster.my_view(), since };
-        let mut outcome = self.run_unit(cluster.me, fault.of(), Attached::Nothing);
-        if outcome == Outcome::Wait && cluster.mesh.is_none() {
-            // The answer came inside the nest, whose locks need not be given back before it is used.
-            outcome = self.run_unit(cluster.me, fault.of(), Attached::Nothing);
-        }
-        match outcome {
-            Outcome::Wait => Obeyed::Asked,
-            Outcome::Done => Obeyed::Refreshed,
-            Outcome::Begun => misuse::bug(cluster, self.unit, cluster.me, &"a read fault began a flush"),
-        }
     }
 }

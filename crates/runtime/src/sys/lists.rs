@@ -130,6 +130,16 @@ impl<'a> List<'a> {
 }
 
 impl Taken<'_> {
+    /// Works through all units, one portion after the other.
+    pub fn each_portion(&mut self, mut work: impl FnMut(&mut [u32])) {
+        loop {
+            work(self.as_mut_slice());
+            if !self.more() {
+                return;
+            }
+        }
+    }
+
     /// Replaces the units, which were worked through, by the next ones; false if there are none. A unit marked meanwhile may be among
     /// them, but it ends: the marks are gone through once.
     pub fn more(&mut self) -> bool {
