@@ -1,10 +1,9 @@
 //! `--check globals`: which private variables are told, in which words, and which are not.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::support::{Done, Job, app, compile, offers_userfaultfd, root};
+use crate::support::{Done, Job, app, compile, line_with, offers_userfaultfd, root};
 use crate::{c_programs, fspcc, tmk};
 
 const CHECK: &str = "-q -n 2 --heap 64M --check globals";
@@ -23,10 +22,8 @@ fn program() -> &'static Path {
 
 /// `steps (tests/c/checks/globals.c:29)`, for the line with this mark: the one that the compiler was told of.
 fn place(name: &str, mark: &str) -> String {
-    let source = root().join("tests/c/checks/globals.c");
-    let contents = fs::read_to_string(&source).expect("readable");
-    let line = contents.lines().position(|line| line.contains(mark)).expect("it is there");
-    format!("{name} ({}:{})", source.display(), line + 1)
+    let source = "tests/c/checks/globals.c";
+    format!("{name} ({}:{})", root().join(source).display(), line_with(source, mark))
 }
 
 /// One line of the message.

@@ -1,11 +1,10 @@
 //! `--check pointers`: which words of shared memory are told, in which words, and which are good.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::fspcc;
-use crate::support::{Done, Job, app, compile, offers_userfaultfd, root};
+use crate::support::{Done, Job, app, compile, line_with, offers_userfaultfd, root};
 
 const CHECK: &str = "-q -n 2 --heap 64M --check pointers";
 const ONE: &str = "finespun: error E015: a pointer to private memory stands in shared memory\n";
@@ -31,11 +30,9 @@ fn sharing() -> &'static Path {
     })
 }
 
-fn line_with(text: &str) -> String {
-    let source = root().join("tests/c/checks/pointers.c");
-    let contents = fs::read_to_string(&source).expect("readable");
-    let line = contents.lines().position(|line| line.contains(text)).expect("it is there");
-    format!("{}:{}", source.display(), line + 1)
+fn line(text: &str) -> String {
+    let source = "tests/c/checks/pointers.c";
+    format!("{}:{}", root().join(source).display(), line_with(source, text))
 }
 
 /// One word is told, with this place and this target; its own value is another in each run.
@@ -70,7 +67,7 @@ fn pointers_to_shared_memory_and_numbers_are_good() {
 #[test]
 fn a_pointer_to_private_memory_is_told_with_what_it_points_to() {
     let variable =
-        format!("the private variable `kept` ({}) in the process of processor 0 (node 0) only", line_with("int kept;"));
+        format!("the private variable `kept` ({}) in the process of processor 0 (node 0) only", line("int kept;"));
     for (kind, target) in [
         ("stack", "in the stack of processor 0 (node 0)"),
         ("malloc", "in malloc memory, or a thread's stack, of processor 0 (node 0)"),
@@ -103,7 +100,7 @@ fn what_is_shared_or_at_a_fixed_address_is_good() {
 #[test]
 fn a_shared_variable_is_told_by_its_name() {
     let done = Job::new(CHECK, sharing(), "slot").run();
-    assert_tells(&done, &format!("`slot` ({})", line_with("void *slot;")), "in the stack of processor 0 (node 0)");
+    assert_tells(&done, &format!("`slot` ({})", line("void *slot;")), "in the stack of processor 0 (node 0)");
 }
 
 #[test]

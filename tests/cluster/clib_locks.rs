@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::{Done, Job, built, compile, root, succeed};
+use crate::support::{Done, Job, built, compile, line_with, root, succeed, without_addresses};
 
 const SOURCE: &str = "tests/c/misuse/clib_locks.c";
 const CALLS: [(&str, &str); 10] = [
@@ -35,18 +35,11 @@ fn with_driver(compiler: &str, flags: &[&str], source: &str, name: &str) -> Path
 /// The first line of what is said, with addresses as `ADDRESS`.
 #[track_caller]
 fn first_line(done: &Done) -> String {
-    let line = done.stderr.lines().next().unwrap_or_else(|| panic!("{done}"));
-    let word = |word: &str| match word.strip_prefix("0x") {
-        Some(number) => format!("ADDRESS{}", number.trim_start_matches(|c: char| c.is_ascii_hexdigit())),
-        None => word.to_owned(),
-    };
-    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    without_addresses(done.stderr.lines().next().unwrap_or_else(|| panic!("{done}")))
 }
 
 fn line_of(text: &str) -> String {
-    let source = std::fs::read_to_string(root().join(SOURCE)).expect("readable");
-    let number = source.lines().position(|line| line.contains(text)).expect("there") + 1;
-    format!("{SOURCE}:{number}")
+    format!("{SOURCE}:{}", line_with(SOURCE, text))
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::{Job, built, root, succeed};
+use crate::support::{Job, built, line_with, root, succeed, without_addresses};
 
 const SOURCE: &str = "tests/c/misuse/manners.c";
 const E011: &str = "
@@ -37,13 +37,7 @@ fn said_on(nodes: u32, program: &std::path::Path, case: &str) -> Vec<String> {
     let say = |transport| {
         let done = Job::new(&format!("--quiet -n {nodes} --transport {transport}"), program, case).limit(20).run();
         assert_eq!(done.stderr.matches("finespun: error E").count(), 1, "one message\n{done}");
-        let mut parts = done.stderr.split("0x");
-        let mut text = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            text += "ADDRESS";
-            text += part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
-        }
-        text
+        without_addresses(&done.stderr)
     };
     ["shm", "tcp"].map(say).to_vec()
 }
@@ -72,9 +66,7 @@ fn says_that_counts_differ(nodes: u32, program: &std::path::Path, barrier: &str)
 }
 
 fn line(text: &str) -> String {
-    let source = std::fs::read_to_string(root().join(SOURCE)).expect("readable");
-    let number = source.lines().position(|line| line.contains(text)).expect("there") + 1;
-    format!("{SOURCE}:{number}")
+    format!("{SOURCE}:{}", line_with(SOURCE, text))
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::support::{Done, Job, built, root, succeed};
+use crate::support::{Done, Job, built, line_with, root, succeed};
 
 const SOURCE: &str = "tests/c/spins/spins.c";
 
@@ -24,17 +24,12 @@ fn program() -> &'static Path {
 
 /// `file:line` of the only line of the program with this text.
 fn line(text: &str) -> String {
-    let source = std::fs::read_to_string(root().join(SOURCE)).expect("readable");
-    let found: Vec<_> = (1..).zip(source.lines()).filter(|(_, line)| line.contains(text)).collect();
-    let [(number, _)] = found.as_slice() else { panic!("{text}: {found:?}") };
-    format!("{SOURCE}:{number}")
+    format!("{SOURCE}:{}", line_with(SOURCE, text))
 }
 
 /// The line of the loop in a function: the next after its name and brace.
 fn loop_in(function: &str) -> String {
-    let source = std::fs::read_to_string(root().join(SOURCE)).expect("readable");
-    let name = source.lines().position(|line| line.contains(&format!("*{function}(void *none)"))).expect("there");
-    format!("{SOURCE}:{}", name + 3)
+    format!("{SOURCE}:{}", line_with(SOURCE, &format!("*{function}(void *none)")) + 2)
 }
 
 fn run(case: &str, transport: &str) -> Done {

@@ -93,6 +93,22 @@ pub fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
     program
 }
 
+/// The number of the only line with this text in a source of the project.
+#[track_caller]
+pub fn line_with(source: &str, text: &str) -> usize {
+    let contents = std::fs::read_to_string(root().join(source)).expect("readable");
+    let found: Vec<_> = (1..).zip(contents.lines()).filter(|(_, line)| line.contains(text)).collect();
+    let [(number, _)] = found.as_slice() else { panic!("{text}: {found:?}") };
+    *number
+}
+
+/// A text with `ADDRESS` for each hexadecimal number in it.
+pub fn without_addresses(text: &str) -> String {
+    let mut parts = text.split("0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "ADDRESS" + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
+}
+
 /// Runs a command that must succeed.
 pub fn succeed(command: &mut Command) -> Output {
     let output = command.env_remove(LIBRARY_PATH).output().expect("the command starts");
