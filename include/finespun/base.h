@@ -22,6 +22,7 @@ typedef enum fsp_status {
     FSP_NOT_OWNER = 20,  /* unlock of a mutex the caller does not hold */
     FSP_COUNT = 21,      /* processors disagree about a barrier's count */
     FSP_RELOCK = 22,     /* the caller already holds the mutex */
+    FSP_ALONE = 25,      /* fsp_barrier_all where no other processor runs anything */
     FSP_NO_MEMORY = 50,  /* the shared heap is full */
     FSP_BAD_FREE = 51,   /* not a live allocation */
     FSP_FORKED = 80,     /* called in a child made by fork */

@@ -38,7 +38,8 @@ fsp_status fsp_cond_broadcast(fsp_cond_t *cond); /* wakes all waiters */
  * count (E021). */
 fsp_status fsp_barrier_wait(fsp_barrier_t *barrier, unsigned count);
 /* All processors of the job; collected inside each node first.  In the SPMD model, outside of fsp_parallel, a process's
- * main arrives for its other processors too.  In the main model a processor that runs nothing never arrives. */
+ * main arrives for its other processors too.  In the main model a processor that runs nothing never arrives; if
+ * none does but the caller, that is E025. */
 fsp_status fsp_barrier_all(void);
 
 /* A flag holds a number, at first 0, that only grows.  Setting releases; a wait acquires and returns when the value is

@@ -108,6 +108,15 @@ fn processors_that_disagree_about_a_barrier_are_told_so() {
 }
 
 #[test]
+fn main_that_waits_alone_at_the_barrier_of_all_is_told_so() {
+    for flags in ["-n 2 --transport shm", "-n 2 -p 2 -t 2 --transport tcp", "-n 2 --barrier flat --protocol tmk"] {
+        run_case(flags, "barrier_in_main").assert_error("E025");
+    }
+    let done = run_case("-n 1", "barrier_in_main");
+    assert_eq!(done.code, Some(0), "{done}");
+}
+
+#[test]
 fn calls_before_the_start_and_after_the_end_are_errors() {
     for case in ["before_init", "lock_before_init", "parallel_before_init", "after_finalize"] {
         for transport in ["shm", "tcp"] {

@@ -196,6 +196,14 @@ catalogue! {
                the number given (spins=SECONDS). An endless loop that reads nothing is what a compiler makes of a wait for a \
                variable that is neither volatile nor atomic. A loop that sleeps or calls in each turn is not noticed.",
     }
+    /// Nobody else runs who could reach the barrier of all.
+    NobodyElse = 25 {
+        why: "after fsp_init only processor 0 runs main, and no other one runs anything that could reach the barrier",
+        fix: "call it in a function that fsp_parallel runs, or start with fsp_init_spmd: main then runs in every process",
+        exit: 25,
+        more: "fsp_barrier_all waits for every processor of the job. Processor 0 called it while no other processor ran \
+               anything, and who waits at a barrier starts no thread.",
+    }
     /// A process of the job died.
     Died = 40 {
         why: "a process of the job ended by a signal",

@@ -65,6 +65,12 @@ pub fn await_quiet(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Does no thread run beside main, which asks, and can none be started but by main?
+pub fn is_main_alone(cluster: &Cluster) -> bool {
+    let has_guests = cluster.mine().node().guests.load(Ordering::Relaxed) != 0;
+    !has_guests && cluster.at(KEEPER).with_threads(|threads| threads.running()) == 0
+}
+
 /// The thread on this slot has ended; it has released.
 pub fn finished(cluster: &Cluster, slot: usize, result: u64) -> Result<(), Failure> {
     tell(cluster, slot, Event::Finished { who: cluster.processor_at(slot), result })

@@ -361,6 +361,12 @@ impl<'a> Threads<'a> {
         }
     }
 
+    /// How many threads run, besides main.
+    #[must_use]
+    pub const fn running(&self) -> u32 {
+        self.header.running
+    }
+
     /// What a processor does now.
     #[must_use]
     pub fn state(&self, who: ProcessorId) -> Option<State> {

@@ -273,6 +273,12 @@ static void fork_and_touch(shared *shared)
     exit(WIFEXITED(status) ? WEXITSTATUS(status) : 99);
 }
 
+static void meet(void *none)
+{
+    (void)none;
+    fsp_barrier_all();
+}
+
 #define CASE(name) { #name, name }
 static const struct {
     const char *name;
@@ -295,6 +301,12 @@ int main(int argc, char **argv)
     if (strcmp(name, "lock_before_init") == 0) fsp_barrier_all();
     if (strcmp(name, "parallel_before_init") == 0) fsp_parallel(nothing, NULL);
     if (strcmp(name, "never_init") == 0) return 0;
+    if (strcmp(name, "barrier_in_main") == 0) {
+        fsp_init(&argc, &argv);
+        fsp_parallel(meet, NULL);
+        fsp_barrier_all();
+        return 0;
+    }
     fsp_init_spmd(&argc, &argv);
     shared *shared = fsp_malloc_all(sizeof *shared);
     if (fsp_processor() == 0) shared->memory = fsp_calloc(1, 256);

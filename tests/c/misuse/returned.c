@@ -43,6 +43,8 @@ int main(int argc, char **argv)
     fsp_cond_t *cond = fsp_calloc(1, sizeof *cond);
     expect("wait without the mutex", fsp_cond_wait(cond, mutex), FSP_NOT_OWNER);
     fsp_barrier_t *barrier = fsp_calloc(1, sizeof *barrier);
+    if (fsp_processors() > 1)
+        expect("barrier of all in main alone", fsp_barrier_all(), FSP_ALONE);
     expect("barrier of none", fsp_barrier_wait(barrier, 0), FSP_ARGUMENT);
     fsp_thread_t thread;
     expect("thread on no processor", fsp_thread_create_on(&thread, fsp_processors(), idle, NULL), FSP_ARGUMENT);

@@ -12,7 +12,7 @@ use super::{Entered, Result, inside, quick};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::start::Model;
-use crate::{barrier, consistency, locks, meter, objects, private};
+use crate::{barrier, consistency, locks, meter, objects, private, threads};
 
 /// Locks a mutex.
 ///
@@ -270,7 +270,7 @@ pub fn unlock_rw(rwlock: usize) -> Result<()> {
 /// Waits until all processors of the job have arrived.
 ///
 /// # Errors
-/// [`Code::BarrierCount`], [`Code::Argument`].
+/// [`Code::BarrierCount`], [`Code::Argument`], [`Code::NobodyElse`].
 pub fn barrier_all() -> Result<()> {
     inside(move |entered| {
         let (cluster, slot) = (entered.cluster, entered.slot);
@@ -278,15 +278,34 @@ pub fn barrier_all() -> Result<()> {
             let what = "fsp_barrier_all in a thread that the program made itself: it is no processor";
             return Err(Failure::new(Code::Argument, what));
         }
+        let speaks = PARALLEL.load(Ordering::Relaxed) == 0;
+        let weight = match entered.runtime.model {
+            // Where every process runs main, and no fsp_parallel is under way, main speaks for the process's serving threads too.
+            Model::Spmd if speaks => cluster.shape.threads as u32,
+            Model::Main if speaks => in_main(cluster, slot)?,
+            Model::Spmd | Model::Main | Model::Threads => 1,
+        };
         consistency::release(cluster);
-        // Where every process runs main, and no fsp_parallel is under way, main speaks for the process's serving threads too.
-        let alone = entered.runtime.model == Model::Spmd && PARALLEL.load(Ordering::Relaxed) == 0;
-        let weight = if alone { cluster.shape.threads as u32 } else { 1 };
         meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot, weight))?;
         meter::count(cluster, Counter::Barriers, 1);
         consistency::acquire(cluster);
         Ok(())
     })
+}
+
+/// An arrival outside of fsp_parallel, where main goes on in processor 0 only: will others come?
+fn in_main(cluster: &Cluster, slot: usize) -> Result<u32> {
+    let others = cluster.shape.processors() - 1;
+    if others > 0 && cluster.processor_at(slot).0 == 0 && threads::is_main_alone(cluster) {
+        let others = if others == 1 {
+            "processor 1 runs nothing".into()
+        } else {
+            format!("none of the {others} others runs anything")
+        };
+        let what = format!("processor 0 waits at the barrier of all, and {others}");
+        return Err(Failure::new(Code::NobodyElse, what));
+    }
+    Ok(1)
 }
 
 /// Raises a flag.
