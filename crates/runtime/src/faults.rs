@@ -73,7 +73,12 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
     loop {
         let last = wait::last_event(cluster);
         match nest::present(cluster, unit, event, Rights::Grow) {
-            Outcome::Done | Outcome::Begun => return cluster.flush_messages(),
+            Outcome::Done | Outcome::Begun => {
+                if writes && ahead::is_on(cluster) {
+                    ahead::first_touch::go_on(cluster, unit, since);
+                }
+                return cluster.flush_messages();
+            }
             // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
             Outcome::Wait if cluster.mesh.is_none() && !nest::revokes(cluster) => {}
             Outcome::Wait => {

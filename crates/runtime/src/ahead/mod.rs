@@ -18,6 +18,7 @@
 //! needs that lock and nobody may sleep with it: there nothing is fetched ahead that has to be waited for. Releases do not need to be kept out:
 //! opening a run never makes a page writable, and never writable pages less than the books say for longer than a fault.
 
+pub mod first_touch;
 mod history;
 mod streams;
 

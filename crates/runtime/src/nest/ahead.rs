@@ -1,6 +1,7 @@
-//! Read faults that have not happened yet: see [`crate::ahead`].
+//! Faults that have not happened yet: see [`crate::ahead`].
 //!
-//! **What a guess may take.** A home is never decided by a guess: the page goes to whom touches it. An exclusive mode is ended by one where
+//! **What a guess may take.** A home is never decided by a guess at a read: the page goes to whom touches it
+//! (of guesses at first touches: [`crate::ahead::first_touch`]). An exclusive mode is ended by one where
 //! the [`Guess`] is good: if the view has read the page right behind its neighbour before, or if the page of the fault itself was
 //! found exclusive elsewhere, so that the stream runs over what another node has just written. If the guess is wrong the owner
 //! pays: a twin, a comparison and a notice at its next release, and a fault at its next store after that, some 5 us, beside
@@ -15,6 +16,9 @@ use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, S
 use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::misuse;
+
+/// A first touch is presented so often at most: to ask the manager, to ask at home, to be served.
+const PRESENTED_MAX: usize = 3;
 
 /// What became of such a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +76,22 @@ pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
     with_tables!(cluster.shape.family, P => Nest::<P>::is_taken(cluster, unit), false)
 }
 
+/// Has no node used the page, as far as this process may see, and is this node its home, or would be by using it now?
+pub fn is_untouched(cluster: &Cluster, unit: UnitId) -> bool {
+    with_tables!(cluster.shape.family, P => Nest::<P>::is_untouched(cluster, unit), false)
+}
+
+/// Asks the manager for the home of a page that this node has not used, where only a message reaches it; the manager gives it to who
+/// asks first. Is the answer awaited?
+pub fn ask_home(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
+    with_tables!(cluster.shape.family, P => Nest::<P>::ask_home(cluster, unit, since), false)
+}
+
+/// Presents a write fault that has not happened, if the page [`is_untouched`]. Is it open now?
+pub fn touch_ahead(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
+    with_tables!(cluster.shape.family, P => Nest::<P>::touch_ahead(cluster, unit, since), false)
+}
+
 /// Are such faults presented at all under the job's protocol?
 pub fn reads_ahead(cluster: &Cluster) -> bool {
     with_tables!(cluster.shape.family, P => P::READS_AHEAD, true)
@@ -82,6 +102,56 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
         let mut nest = Self::new(cluster, unit, cluster.me);
         nest.home_entry().is_some_and(|entry| P::is_exclusive(entry))
+    }
+
+    fn is_untouched(cluster: &'a Cluster, unit: UnitId) -> bool {
+        Self::new(cluster, unit, cluster.me).is_free()
+    }
+
+    fn ask_home(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
+        let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        let manager = cluster.place(cluster.me, unit).manager;
+        let is_new = P::ahead(nest.at(cluster.me).state::<P>(), cluster.place(cluster.me, unit), cluster.my_view());
+        let asks = is_new == Ahead::First && nest.home().is_none() && !nest.may_look_at(manager);
+        if asks {
+            // Brings the name of the home, and nothing else.
+            nest.present_early(since);
+        }
+        nest.finish();
+        asks
+    }
+
+    fn touch_ahead(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
+        let mut nest = Self::of_view(cluster, unit, Rights::Grow);
+        let mut outcome = Outcome::Wait;
+        if nest.is_free() {
+            let fault = Demand::WriteFault { view: cluster.my_view(), since };
+            // Nobody else is asked but the manager, which this process reaches: each answer comes inside the nest.
+            for _ in 0..PRESENTED_MAX {
+                outcome = nest.run_unit(cluster.me, fault.of(), Attached::Nothing);
+                if outcome != Outcome::Wait {
+                    break;
+                }
+            }
+        }
+        nest.finish();
+        outcome == Outcome::Done
+    }
+
+    /// No node uses the page, as far as may be seen, and this one is its home or would be.
+    fn is_free(&mut self) -> bool {
+        let (me, unit, view) = (self.cluster.me, self.unit, self.cluster.my_view());
+        let place = self.cluster.place(me, unit);
+        if P::ahead(self.at(me).state::<P>(), place, view) != Ahead::First {
+            return false;
+        }
+        let home = match self.home() {
+            Some(home) => Some(home),
+            None if !self.may_look_at(place.manager) => return false,
+            None => self.chosen(place.manager),
+        };
+        let entry = self.at(me).directory::<P>();
+        home.is_none_or(|home| home == me) && !P::is_read(entry) && !P::is_exclusive(entry)
     }
 
     fn try_ahead(cluster: &'a Cluster, guessed: Guessed, since: Time) -> Tried {
@@ -150,13 +220,15 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     /// look at the manager.
     fn is_chosen(&mut self) -> bool {
         let manager = self.cluster.place(self.cluster.me, self.unit).manager;
-        if !self.may_look_at(manager) {
-            return false;
-        }
+        self.may_look_at(manager) && self.chosen(manager).is_some()
+    }
+
+    /// The home that the manager, at whom this process may look, knows.
+    fn chosen(&mut self, manager: NodeId) -> Option<NodeId> {
         let held = self.held.iter().flatten().count();
         let home = P::managed_home(self.at(manager).manager::<P>());
         self.give_back_from(held);
-        home.is_some()
+        home
     }
 
     /// Does the guess justify to fetch the page? Looks at the home over the lock that the fault would take next.

@@ -1,0 +1,64 @@
+//! First touches ahead: where a thread fills page after page that nobody has used, one fault opens several of them for writing.
+//!
+//! A page opened so is a write fault presented early; to everybody else it is a store of the zeros that are there. What is saved is the
+//! fault, and the system calls that make the frames one by one. Each page is mapped inside its nest, like that of any fault.
+//!
+//! **Which pages.** Only such whose home is this node, or would be if the store were made now, and that no node has touched: where the
+//! guess is wrong nobody loses a copy or an exclusive mode. It may cost a page its place: the node that would have touched it first
+//! has to fetch it from here. So a window is a sixteenth of what the thread has filled so far, and ends at the first page that
+//! another node has begun with.
+
+use std::cell::Cell;
+
+use finespun_protocol::page::Time;
+use finespun_types::{Counter, UnitId};
+
+use super::streams::Streams;
+use super::{Few, NEW_GROUND, POPULATED_MIN};
+use crate::cluster::Cluster;
+use crate::{meter, nest, pointers, wait};
+
+thread_local! {
+    /// The streams of this thread's stores, as `STREAMS` are those of its loads.
+    static STREAMS: Cell<Streams> = const { Cell::new(Streams::NONE) };
+}
+
+/// A write fault at this page has been served: opens pages behind it, if it is one of a stream of first touches.
+pub fn go_on(cluster: &Cluster, unit: UnitId, since: Time) {
+    let mut streams = STREAMS.replace(Streams::NONE);
+    let found = streams.fault(unit.0, meter::slot(cluster).interval());
+    let room = found.window.min(found.run / NEW_GROUND);
+    if room > 0 {
+        let is_page = |unit: &UnitId| (unit.0 as usize) < cluster.shape.pages;
+        let behind = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32).map(UnitId).filter(is_page);
+        let last = (1..=room).rev().find_map(behind).unwrap_or(unit);
+        if room >= POPULATED_MIN && nest::ahead::is_untouched(cluster, last) {
+            let (first, last) = (unit.0.min(last.0), unit.0.max(last.0));
+            cluster.mine().populate(first..last + 1);
+        }
+        if cluster.mesh.is_some() {
+            learn_homes(cluster, (1..=room).map_while(behind), since);
+        }
+        let opens = |unit: &UnitId| nest::ahead::touch_ahead(cluster, *unit, since);
+        let opened = (1..=room).map_while(behind).take_while(opens).inspect(|unit| pointers::written(*unit)).count();
+        meter::count(cluster, Counter::TouchedAhead, opened as u64);
+        streams.opened(&found, opened as u32);
+    }
+    STREAMS.set(streams);
+}
+
+/// Where only messages reach the managers, all are asked at once. An answer is no more than a name: nothing is fetched for it.
+fn learn_homes(cluster: &Cluster, units: impl Iterator<Item = UnitId>, since: Time) {
+    let mut asked = Few::NONE;
+    units.filter(|unit| nest::ahead::ask_home(cluster, *unit, since)).for_each(|unit| asked.push(unit.0));
+    for &unit in asked.as_slice() {
+        loop {
+            let last = wait::last_event(cluster);
+            if nest::home(cluster, UnitId(unit)).is_some() {
+                break;
+            }
+            cluster.flush_messages();
+            wait::for_event(cluster, last);
+        }
+    }
+}
