@@ -13,6 +13,10 @@
 //!
 //! A guess is *refused* where it would take something from somebody: an owner's exclusive mode, or the choice of a home. That is policy,
 //! and any guess must be safe: with [`Guesses::Any`] none is refused.
+//!
+//! With [`Guesses::Writing`] a view guesses that it will write a unit: a write fault like any other, behind which no store comes. That is how
+//! the runtime opens pages ahead of first touches (`runtime/src/ahead/first_touch.rs`), each by itself and under its lock; here it may be any
+//! page at any time.
 
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Ahead, Event, Outcome};
@@ -20,7 +24,7 @@ use finespun_types::{Access, NodeId, ViewId};
 
 use crate::driver::{Broken, Grain, Run};
 use crate::processor::{first_of, units_of};
-use crate::program::{Guesses, Op};
+use crate::program::{Guesses, Op, Word};
 use crate::subject::{Quirk, Subject};
 use crate::world::{Doing, Processor};
 
@@ -89,9 +93,12 @@ impl<P: Subject> Run<'_, P> {
             _ => None,
         };
         let alone = seen.acquiring == 0 || self.has(Quirk::GuessBesideAcquire);
-        let able = self.world.guesses > 0 && op.is_some() && alone;
+        let writes = self.guesses_writes();
+        let able = self.world.guesses > 0 && op.is_some() && (alone || writes);
         let units = if able { self.rules.program.shape.units as u8 } else { 0 };
-        let guesses = (0..units).filter(|&unit| seen.access[usize::from(unit)] == Access::None);
+        let fault = fault.filter(|_| !writes);
+        let enough = if writes { Access::Write } else { Access::Read };
+        let guesses = (0..units).filter(move |&unit| seen.access[usize::from(unit)] < enough);
         let both = guesses.flat_map(move |unit| [None, fault].map(|own| Guess { own, unit }));
         let twice = move |guess: &Guess| guess.own.is_none() || guess.own == Some(guess.unit);
         let both = both.enumerate().filter(move |(place, guess)| place % 2 == 0 || !twice(guess));
@@ -103,6 +110,14 @@ impl<P: Subject> Run<'_, P> {
     pub(crate) fn begin_guess(&mut self, task: usize, Guess { own, unit }: Guess) -> Result<(), Broken> {
         let (node, view) = self.seat(task);
         self.world.guesses -= 1;
+        if self.guesses_writes() {
+            self.log(|| format!("{node:?} {view:?} p{task} guesses that it will write u{unit}"));
+            if self.has(Quirk::OpensUnasked) {
+                self.view(node, view).access[usize::from(unit)] = Access::Write;
+                return Ok(());
+            }
+            return self.begin_fault(task, Word { unit: usize::from(unit), word: 0 }, true);
+        }
         if !self.has(Quirk::GuessBesideAcquire) {
             self.view(node, view).acquiring = task as u8 + 1;
         }
@@ -123,7 +138,7 @@ impl<P: Subject> Run<'_, P> {
     pub(crate) fn may_refresh(&self, task: usize, unit: u8) -> bool {
         let (node, view) = self.seat(task);
         let seen = self.seen(node, view);
-        self.world.guesses > 0 && seen.access[usize::from(unit)] == Access::Read
+        self.world.guesses > 0 && !self.guesses_writes() && seen.access[usize::from(unit)] == Access::Read
     }
 
     /// Obeys the notice, and then guesses in the same nest.
@@ -261,6 +276,10 @@ impl<P: Subject> Run<'_, P> {
             }
             Stage::AtRest | Stage::Obeying | Stage::Naming | Stage::Presented | Stage::PresentedAgain => Ok(()),
         }
+    }
+
+    fn guesses_writes(&self) -> bool {
+        self.rules.program.guesses.1 == Guesses::Writing
     }
 
     fn refuses(&self) -> bool {

@@ -267,7 +267,7 @@ impl<P: Subject> Run<'_, P> {
         self.world.processors[task].next = place as u8;
     }
 
-    fn begin_fault(&mut self, task: usize, at: Word, write: bool) -> Result<(), Broken> {
+    pub(crate) fn begin_fault(&mut self, task: usize, at: Word, write: bool) -> Result<(), Broken> {
         let (node, _) = self.seat(task);
         let unit = at.unit as u8;
         let since = self.tick(node);

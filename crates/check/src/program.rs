@@ -12,7 +12,7 @@
 //! A store without a value stores the next number. `racy` says that loads may see older values; without it each
 //! load must return the last store before it, because the program has no data race. `keeps` says that a release may leave a view its
 //! right to write a unit, or not: both are explored. `guesses 2` says that a view may twice present a read fault that has not happened, at
-//! any time; `guesses 2 refusing` that it does so only if nothing is taken from anybody by it.
+//! any time; `guesses 2 refusing` that it does so only if nothing is taken from anybody by it; `guesses 2 writing` that it is a write fault.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -102,17 +102,19 @@ pub struct Program {
     pub racy: bool,
     /// A release may leave a view the right to write, each unit or not, where the protocol knows how.
     pub keeps: bool,
-    /// So many read faults may be presented that have not happened, where the protocol allows it, and which of them.
+    /// So many faults may be presented that have not happened, where the protocol allows it, and which of them.
     pub guesses: (u8, Guesses),
 }
 
-/// Which units a view may guess that it will read.
+/// Which units a view may guess that it will use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guesses {
     /// Any: to guess badly may cost time, nothing else.
     Any,
     /// Those that neither an owner loses by it nor a home is chosen by it, as far as the view may look.
     Refusing,
+    /// Any, to write: as a store of what is there would.
+    Writing,
 }
 
 impl Program {
@@ -162,7 +164,8 @@ impl Program {
                 self.guesses = match which {
                     [] => (count, Guesses::Any),
                     ["refusing"] => (count, Guesses::Refusing),
-                    _ => return Err("expected `guesses 2` or `guesses 2 refusing`".into()),
+                    ["writing"] => (count, Guesses::Writing),
+                    _ => return Err("expected `guesses 2`, `guesses 2 refusing` or `guesses 2 writing`".into()),
                 };
             }
             ["home", unit, node] => {
@@ -349,7 +352,8 @@ mod tests {
         assert_eq!(guesses(""), Ok((0, Guesses::Any)));
         assert_eq!(guesses("guesses 2"), Ok((2, Guesses::Any)));
         assert_eq!(guesses("guesses 1 refusing"), Ok((1, Guesses::Refusing)));
-        assert!(guesses("guesses 1 wildly").unwrap_err().contains("expected `guesses 2` or `guesses 2 refusing`"));
+        assert_eq!(guesses("guesses 1 writing"), Ok((1, Guesses::Writing)));
+        assert!(guesses("guesses 1 wildly").unwrap_err().contains("expected `guesses 2`, `guesses 2 refusing` or"));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn program(shape: Shape, random: &mut Random) -> Program {
         }
     }
     program.keeps = random.below(2) == 0;
-    let which = [Guesses::Any, Guesses::Refusing][random.below(2)];
+    let which = [Guesses::Any, Guesses::Refusing, Guesses::Writing][random.below(3)];
     program.guesses = ([0, 0, 3, 20][random.below(4)], which);
     program
 }

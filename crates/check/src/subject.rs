@@ -129,6 +129,8 @@ pub enum Quirk {
     RefusedStaysOpen,
     /// A page that is fetched anew keeps its notice.
     RefreshWithoutInvalidate,
+    /// A page that a view guesses to write is opened without a word to the tables.
+    OpensUnasked,
 }
 
 /// The seeded bugs of a protocol. The tables carry no switches; the checker's driver alters what goes into them and

@@ -378,4 +378,32 @@ pub const WORLDS: &[World] = &[
             n2: barrier; barrier; barrier; store u0.1",
         states: [29_299, 68_495, 26_816, 68_347, 4_962, 15_615],
     },
+    World {
+        name: "any write fault without a store, a lock moves a word between two nodes",
+        text: "nodes 2 views 1 units 1
+            guesses 2 writing
+            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
+            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
+        states: [2_779, 7_887, 2_627, 7_921, 1_939, 6_747],
+    },
+    World {
+        name: "a write fault without a store at a page that nobody has used, or another has",
+        text: "nodes 3 views 1 units 1
+            guesses 1 writing
+            n0: lock a; store u0.0; unlock a
+            n1: lock b; store u0.1; unlock b
+            n2: lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
+        states: [41_447, 146_055, 34_427, 133_192, 20_054, 98_927],
+    },
+    World {
+        name: "write faults without a store, two views of a node, the writer at home keeps its right",
+        text: "nodes 2 views 2 units 1
+            guesses 1 writing
+            keeps
+            home u0 n0
+            n0.v0: store u0.0; barrier; store u0.0; barrier
+            n0.v1: load u0.2; barrier; barrier; load u0.0
+            n1.v0: store u0.1; barrier; store u0.1; barrier; load u0.0",
+        states: [54_704, 190_820, 59_310, 207_463, 35_697, 156_676],
+    },
 ];

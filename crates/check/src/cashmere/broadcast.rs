@@ -258,6 +258,8 @@ pub const PINNED: &[(&str, [usize; 2])] = &[
     ("a view of two threads: one guesses while the other acquires", [36_697, 92_185]),
     ("a stream: a fault brings the next unit along, over barriers", [10_796, 45_768]),
     ("guesses at a page whose writer keeps its right at home", [2_771, 8_063]),
+    ("any write fault without a store, a lock moves a word between two nodes", [2_795, 8_761]),
+    ("write faults without a store, two views of a node, the writer at home keeps its right", [30_375, 101_147]),
 ];
 
 /// Every bug, and what catches it.

@@ -219,6 +219,7 @@ const PUT_BACK: &str = "a word is put back at home, where the right to write it 
 const GUESSES: &str = "any guess at any time, a lock moves a word between two nodes";
 const GUESSES_OF_THREE: &str = "guesses by three nodes, first touch: manager, home and reader are different";
 const GUESSES_BESIDE: &str = "a view of two threads: one guesses while the other acquires";
+const WRITING: &str = "any write fault without a store, a lock moves a word between two nodes";
 const TWO_VIEWS_OF_THREADS: &str = "two views of two threads on one node release and store";
 
 /// Every bug, and what catches it.
@@ -252,6 +253,7 @@ pub const SEEDED: &[Seeded<Cashmere>] = &[
     seeded(Bug::Driver(Quirk::RefreshNotAwaited),         GUESSES,          Form::None, Grain::Event,  RIGHTS),
     seeded(Bug::Driver(Quirk::RefusedStaysOpen),          GUESSES_OF_THREE, Form::None, Grain::Event,  RIGHTS),
     seeded(Bug::Driver(Quirk::RefreshWithoutInvalidate),  GUESSES,          Form::Dms,  Grain::Event,  LISTS),
+    seeded(Bug::Driver(Quirk::OpensUnasked),              WRITING,          Form::Dms,  Grain::Event,  RIGHTS),
     seeded(Bug::FetchedForKept,            GUESSES,   Form::None, Grain::Event,  "a sharer out of date has a write notice on the list of every view that maps the unit"),
     seeded(Bug::NoWake,                    LOCK,      Form::None, Grain::Event,  ENDS),
     seeded(Bug::AckUnderLock,              BARRIERS,  Form::Dms,  Grain::Action, ENDS),

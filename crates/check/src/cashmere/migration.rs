@@ -274,6 +274,8 @@ pub const PINNED: &[(&str, [usize; 4])] = &[
     ("a view of two threads: one guesses while the other acquires", [47_284, 105_527, 50_829, 117_459]),
     ("a stream: a fault brings the next unit along, over barriers", [29_479, 96_313, 18_670, 68_489]),
     ("a page is fetched anew while another view of the node writes it", [33_768, 81_881, 33_110, 88_930]),
+    ("any write fault without a store, a lock moves a word between two nodes", [5_411, 13_401, 4_489, 13_807]),
+    ("write faults without a store, two views of a node, the writer at home keeps its right", [78_859, 229_307, 82_893, 260_748]),
 ];
 
 /// Every bug, and what catches it.
