@@ -69,6 +69,22 @@ static void copies(void)
     munmap(from, pages * PAGE), munmap(to, pages * PAGE);
 }
 
+/* Private memory that nobody has used, page after page. */
+static void first_touches(void)
+{
+    size_t pages = rounds < 100 ? 16 : 4096;
+    uint64_t samples[5];
+    for (size_t i = 0; i < 5; i++) {
+        char *fresh = map(pages * PAGE, PROT_READ | PROT_WRITE);
+        uint64_t began = now();
+        for (size_t page = 0; page < pages; page++)
+            *(volatile uint64_t *)(fresh + page * PAGE) = 1;
+        samples[i] = now() - began;
+        munmap(fresh, pages * PAGE);
+    }
+    report("touch-page", samples, 5, (double)pages);
+}
+
 static void stream(void)
 {
     size_t bytes = rounds < 100 ? 1u << 20 : 64u << 20, mib = bytes >> 20;
@@ -93,6 +109,7 @@ int main(int argc, char **argv)
     signal_round_trip();
     floors_of_faults();
     copies();
+    first_touches();
     stream();
     floors_of_pairs();
     floors_of_tcp();

@@ -374,6 +374,24 @@ static uint64_t at_random(bench *bench, uint64_t *data)
     return sum;
 }
 
+/* Process 0 stores to page after page of memory that nobody has used: each array is one sample. */
+static void fills(bench *bench)
+{
+    size_t arrays = bench->extent.rounds / 4 + 1, pages = bench->extent.stream / PAGE / arrays;
+    samples *samples = samples_new(arrays);
+    fsp_barrier_all();
+    for (size_t array = 0; array < arrays && is_first(bench); array++) {
+        uint64_t *data = fsp_malloc(pages * PAGE);
+        fsp_phase_begin("fill-page");
+        uint64_t began = now();
+        write_pages(data, pages, 1);
+        sample(samples, now() - began);
+        fsp_phase_end();
+    }
+    fsp_barrier_all();
+    samples_report(samples, "fill-page", pages);
+}
+
 void run_stream(bench *bench)
 {
     uintptr_t *where = fsp_malloc_all(sizeof *where);
@@ -383,6 +401,7 @@ void run_stream(bench *bench)
     uint64_t *data = (uint64_t *)*where;
     long_read(bench, "stream-mib", data, bench->extent.stream >> 20, in_sequence);
     long_read(bench, "random-page", data, random_pages(bench), at_random);
+    fills(bench);
 }
 
 /* The operations whose cost is drawn against nodes, processors, heap, dirty pages and sharers; under short names, and releases

@@ -24,6 +24,7 @@ const CASES: &[&str] = &[
     "barrier-crowd",
     "stream-mib",
     "random-page",
+    "fill-page",
 ];
 
 const FLOORS: &[&str] = &[
@@ -32,6 +33,7 @@ const FLOORS: &[&str] = &[
     "fault-mprotect",
     "upgrade-mprotect",
     "copy-page",
+    "touch-page",
     "compare-copy-16",
     "line-round-trip",
     "ring-page",

@@ -31,6 +31,7 @@ const REFERENCES: &[Reference] = &[
     Reference { case: "barrier-crowd", floor: Some("pthread-barrier-8"), peer: None },
     Reference { case: "barrier-", floor: Some("spin-barrier"), peer: Some("mpi-barrier") },
     Reference { case: "stream-mib", floor: Some("memcpy-mib"), peer: None },
+    Reference { case: "fill-page", floor: Some("touch-page"), peer: None },
     Reference { case: "random-page", floor: Some("fault"), peer: None },
 ];
 
