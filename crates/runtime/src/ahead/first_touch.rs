@@ -5,11 +5,12 @@
 //!
 //! **Which pages.** Only such whose home is this node, or would be if the store were made now, and that no node has touched: where the
 //! guess is wrong nobody loses a copy or an exclusive mode. It may cost a page its place: the node that would have touched it first
-//! has to fetch it from here. So a window is a sixteenth of what the thread has filled so far, and ends at the first page that
-//! another node has begun with.
+//! has to fetch it from here. So a window is a sixteenth of what the thread has filled so far, ends at the first page that
+//! another node has begun with, and where homes are not fixed it is no longer than what the heap leaves free behind large objects.
 
 use std::cell::Cell;
 
+use finespun_heap::GUARD_PAGES;
 use finespun_protocol::page::Time;
 use finespun_types::{Counter, UnitId};
 
@@ -27,7 +28,8 @@ thread_local! {
 pub fn go_on(cluster: &Cluster, unit: UnitId, since: Time) {
     let mut streams = STREAMS.replace(Streams::NONE);
     let found = streams.fault(unit.0, meter::slot(cluster).interval());
-    let room = found.window.min(found.run / NEW_GROUND);
+    let most = if cluster.place(cluster.me, unit).fixed_home.is_some() { found.window } else { GUARD_PAGES };
+    let room = found.window.min(found.run / NEW_GROUND).min(most);
     if room > 0 {
         let is_page = |unit: &UnitId| (unit.0 as usize) < cluster.shape.pages;
         let behind = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32).map(UnitId).filter(is_page);
