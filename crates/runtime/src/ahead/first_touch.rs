@@ -31,22 +31,26 @@ pub fn go_on(cluster: &Cluster, unit: UnitId, since: Time) {
     let most = if cluster.place(cluster.me, unit).fixed_home.is_some() { found.window } else { GUARD_PAGES };
     let room = found.window.min(found.run / NEW_GROUND).min(most);
     if room > 0 {
-        let is_page = |unit: &UnitId| (unit.0 as usize) < cluster.shape.pages;
-        let behind = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32).map(UnitId).filter(is_page);
-        let last = (1..=room).rev().find_map(behind).unwrap_or(unit);
-        if room >= POPULATED_MIN && nest::ahead::is_untouched(cluster, last) {
-            let (first, last) = (unit.0.min(last.0), unit.0.max(last.0));
-            cluster.mine().populate(first..last + 1);
-        }
-        if cluster.mesh.is_some() {
-            learn_homes(cluster, (1..=room).map_while(behind), since);
-        }
-        let opens = |unit: &UnitId| nest::ahead::touch_ahead(cluster, *unit, since);
-        let opened = (1..=room).map_while(behind).take_while(opens).inspect(|unit| pointers::written(*unit)).count();
-        meter::count(cluster, Counter::TouchedAhead, opened as u64);
-        streams.opened(&found, opened as u32);
+        let opened = open(cluster, unit, since, found.step, room);
+        meter::count(cluster, Counter::TouchedAhead, u64::from(opened));
+        streams.opened(&found, opened);
     }
     STREAMS.set(streams);
+}
+
+/// Opens up to `room` pages behind this one, and returns how many.
+fn open(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: u32) -> u32 {
+    let is_page = |unit: &UnitId| (unit.0 as usize) < cluster.shape.pages;
+    let behind = |ahead: u32| unit.0.checked_add_signed(step * ahead as i32).map(UnitId).filter(is_page);
+    if cluster.mesh.is_some() {
+        learn_homes(cluster, (1..=room).map_while(behind), since);
+    }
+    let last = (1..=room).rev().find_map(behind).unwrap_or(unit);
+    if room >= POPULATED_MIN && nest::ahead::is_untouched(cluster, last) {
+        cluster.mine().populate(unit.0.min(last.0)..unit.0.max(last.0) + 1);
+    }
+    let opens = |unit: &UnitId| nest::ahead::touch_ahead(cluster, *unit, since);
+    (1..=room).map_while(behind).take_while(opens).inspect(|unit| pointers::written(*unit)).count() as u32
 }
 
 /// Where only messages reach the managers, all are asked at once. An answer is no more than a name: nothing is fetched for it.

@@ -126,10 +126,11 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         let mut outcome = Outcome::Wait;
         if nest.is_free() {
             let fault = Demand::WriteFault { view: cluster.my_view(), since };
-            // Nobody else is asked but the manager, which this process reaches: each answer comes inside the nest.
+            // Nobody else is asked but the manager, which this process reaches: each answer comes inside the nest. Unless another node
+            // has just begun with the page.
             for _ in 0..PRESENTED_MAX {
                 outcome = nest.run_unit(cluster.me, fault.of(), Attached::Nothing);
-                if outcome != Outcome::Wait {
+                if outcome != Outcome::Wait || nest.home() != Some(cluster.me) {
                     break;
                 }
             }

@@ -282,9 +282,11 @@ pub fn barrier_all() -> Result<()> {
         let weight = match entered.runtime.model {
             // Where every process runs main, and no fsp_parallel is under way, main speaks for the process's serving threads too.
             Model::Spmd if speaks => cluster.shape.threads as u32,
-            Model::Main if speaks => in_main(cluster, slot)?,
             Model::Spmd | Model::Main | Model::Threads => 1,
         };
+        if entered.runtime.model == Model::Main && speaks {
+            others_come(cluster, slot)?;
+        }
         consistency::release(cluster);
         meter::timed(cluster, Bucket::BarrierWait, || barrier::arrive(cluster, slot, weight))?;
         meter::count(cluster, Counter::Barriers, 1);
@@ -293,8 +295,8 @@ pub fn barrier_all() -> Result<()> {
     })
 }
 
-/// An arrival outside of fsp_parallel, where main goes on in processor 0 only: will others come?
-fn in_main(cluster: &Cluster, slot: usize) -> Result<u32> {
+/// An arrival outside of fsp_parallel, where main goes on in processor 0 only: can others come?
+fn others_come(cluster: &Cluster, slot: usize) -> Result<()> {
     let others = cluster.shape.processors() - 1;
     if others > 0 && cluster.processor_at(slot).0 == 0 && threads::is_main_alone(cluster) {
         let others = if others == 1 {
@@ -305,7 +307,7 @@ fn in_main(cluster: &Cluster, slot: usize) -> Result<u32> {
         let what = format!("processor 0 waits at the barrier of all, and {others}");
         return Err(Failure::new(Code::NobodyElse, what));
     }
-    Ok(1)
+    Ok(())
 }
 
 /// Raises a flag.
