@@ -18,5 +18,5 @@ write() { # write NAME TITLE FLAGS ...: the tables under a title, the drawing be
     } >"$folder/$name.md"
 }
 
-write operations 'What each operation costs' --repeat 9
+write operations 'What each operation costs' --rounds 4 --repeat 9
 write growth 'How costs grow' --scale --faults auto

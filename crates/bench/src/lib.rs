@@ -45,8 +45,10 @@ pub struct Plan {
     pub scale: bool,
     /// As little as possible: does everything run?
     pub tiny: bool,
-    /// Runs of each application, of which the median counts.
+    /// Runs of each application.
     pub repeat: usize,
+    /// How often floors, peers and operations are measured, by turns.
+    pub rounds: usize,
 }
 
 /// How a job is run.
@@ -71,12 +73,21 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Results, String> {
         results.scale = scale::measure(plan, first, tell)?;
         return Ok(results);
     }
-    tell("the machine's own floors");
-    results.rows.extend(measure::floors(plan)?);
-    measure::peers(plan, &mut results, tell)?;
-    for setting in &plan.settings {
-        measure::micro(plan, setting, &mut results.rows, tell)?;
+    // A busy moment of the machine, which may last for minutes, is no round's alone: what is compared has met the same ones.
+    let mut rounds = Vec::new();
+    for round in 0..plan.rounds.max(1) {
+        tell("the machine's own floors");
+        let mut rows = measure::floors(plan)?;
+        let missing = measure::peers(plan, &mut rows, tell);
+        if round == 0 {
+            results.missing = missing;
+        }
+        for setting in &plan.settings {
+            measure::micro(plan, setting, &mut rows, tell)?;
+        }
+        rounds.push(rows);
     }
+    results.rows = results::combine(rounds);
     if plan.applications {
         applications::measure(plan, &mut results, tell)?;
     }

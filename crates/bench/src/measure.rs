@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use finespun_report::{Counts, RunStats};
 use finespun_types::Counter;
 
-use crate::results::{Kind, Results, Row};
+use crate::results::{Kind, Row};
 use crate::{Plan, Setting};
 
 /// Two nodes of one process each.
@@ -46,15 +46,14 @@ pub fn floors(plan: &Plan) -> Result<Vec<Row>, String> {
 }
 
 /// The peers whose programs were built; a note for each that was not, or that failed.
-pub fn peers(plan: &Plan, results: &mut Results, tell: &mut dyn FnMut(&str)) -> Result<(), String> {
+pub fn peers(plan: &Plan, all: &mut Vec<Row>, tell: &mut dyn FnMut(&str)) -> Vec<String> {
+    let mut missing = Vec::new();
     for (name, launcher, what) in
         [("mpi", "mpirun", "MPI"), ("shmem", "oshrun", "OpenSHMEM"), ("ga", "mpirun", "Global Arrays")]
     {
         let program = plan.programs.join("peers").join(name);
         if !program.exists() {
-            results
-                .missing
-                .push(format!("{what}: not built, for its packages are not installed (make bench tries to)"));
+            missing.push(format!("{what}: not built, for its packages are not installed (make bench tries to)"));
             continue;
         }
         tell(what);
@@ -62,11 +61,11 @@ pub fn peers(plan: &Plan, results: &mut Results, tell: &mut dyn FnMut(&str)) -> 
         command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2"]).arg(&program);
         command.arg(if plan.tiny { "20" } else { "2000" });
         match output_of(&mut command) {
-            Ok(output) => results.rows.extend(rows(Kind::Peer, None, &output, None)),
-            Err(why) => results.missing.push(format!("{what}: {why}")),
+            Ok(output) => all.extend(rows(Kind::Peer, None, &output, None)),
+            Err(why) => missing.push(format!("{what}: {why}")),
         }
     }
-    Ok(())
+    missing
 }
 
 /// Every case of the micro benchmark under one setting.

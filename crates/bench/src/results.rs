@@ -47,6 +47,30 @@ pub struct Row {
     pub counts: BTreeMap<String, f64>,
 }
 
+impl Row {
+    fn is_of_same(&self, other: &Self) -> bool {
+        let key =
+            |row: &Self| (row.kind, row.case.clone(), row.protocol.clone(), row.transport.clone(), row.faults.clone());
+        key(self) == key(other)
+    }
+}
+
+/// One row for those of all rounds that measure the same: the least of the minima, the median of the medians, the counts of the first.
+pub(crate) fn combine(rounds: Vec<Vec<Row>>) -> Vec<Row> {
+    let mut rounds = rounds.into_iter();
+    let mut rows = rounds.next().unwrap_or_default();
+    let others: Vec<Row> = rounds.flatten().collect();
+    for row in &mut rows {
+        let same: Vec<&Row> = others.iter().filter(|other| other.is_of_same(row)).collect();
+        let mut medians: Vec<f64> = same.iter().map(|other| other.median_ns).chain([row.median_ns]).collect();
+        medians.sort_by(f64::total_cmp);
+        row.operations += same.iter().map(|other| other.operations).sum::<u64>();
+        row.min_ns = same.iter().map(|other| other.min_ns).fold(row.min_ns, f64::min);
+        row.median_ns = medians[medians.len() / 2];
+    }
+    rows
+}
+
 /// What the numbers were measured on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
@@ -117,5 +141,34 @@ impl Results {
     #[must_use]
     pub fn reference(&self, kind: Kind, case: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.kind == kind && row.case == case)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_become_one_row_for_each_case_with_its_least_and_its_middle() {
+        let row = |case: &str, min_ns, median_ns| Row {
+            kind: Kind::Micro,
+            case: case.into(),
+            protocol: "csm-2l".into(),
+            transport: "shm".into(),
+            faults: "uffd".into(),
+            operations: 10,
+            min_ns,
+            median_ns,
+            counts: BTreeMap::new(),
+        };
+        let rounds = vec![
+            vec![row("a", 5.0, 9.0), row("b", 1.0, 1.0)],
+            vec![row("b", 2.0, 3.0), row("a", 4.0, 20.0)],
+            vec![row("a", 6.0, 7.0)],
+        ];
+        let combined = combine(rounds);
+        let told: Vec<_> = combined.iter().map(|row| (&*row.case, row.operations, row.min_ns, row.median_ns)).collect();
+        assert_eq!(told, [("a", 30, 4.0, 9.0), ("b", 20, 1.0, 3.0)]);
+        assert!(combine(Vec::new()).is_empty());
     }
 }

@@ -25,6 +25,7 @@ pub fn bench(options: &Bench) -> Result<i32, Report> {
         scale: options.scale,
         tiny: options.tiny,
         repeat: options.repeat,
+        rounds: options.rounds,
     };
     let results = finespun_bench::run(&plan, &mut |what| eprintln!("bench: {what}")).map_err(machine)?;
     output::print(&tables(&results));

@@ -76,9 +76,12 @@ pub struct Bench {
     /// Measure how costs grow with nodes, processors, heap, dirty pages and sharers, and the memory taken; nothing else
     #[arg(long)]
     pub scale: bool,
-    /// Runs of each application, of which the median counts
+    /// Runs of each application, by turns
     #[arg(long, default_value = "5")]
     pub repeat: usize,
+    /// How often floors, peers and operations are measured, by turns
+    #[arg(long, default_value = "1")]
+    pub rounds: usize,
     /// As little as possible: only whether everything runs
     #[arg(long)]
     pub tiny: bool,
