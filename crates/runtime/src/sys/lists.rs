@@ -142,7 +142,7 @@ impl Taken<'_> {
 
     /// Replaces the units, which were worked through, by the next ones; false if there are none. A unit marked meanwhile may be among
     /// them, but it ends: the marks are gone through once.
-    pub fn more(&mut self) -> bool {
+    fn more(&mut self) -> bool {
         let Some(first) = self.next_word else { return false };
         let list = self.list;
         let _guard = list.head.lock.guard();
@@ -172,25 +172,14 @@ impl Taken<'_> {
         len > 0
     }
 
-    /// How many.
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
     /// None?
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The units, in the order listed.
-    pub fn as_slice(&self) -> &[u32] {
-        // SAFETY: written by pushes before the take, or by `more`, and left alone until the next take.
-        unsafe { std::slice::from_raw_parts(self.units, self.len) }
-    }
-
-    /// The same, to keep some for later at the front.
+    /// The units of this portion, in the order listed; the taker may put them into another.
     pub fn as_mut_slice(&mut self) -> &mut [u32] {
-        // SAFETY: as above; the taker alone works on this half.
+        // SAFETY: written by pushes before the take, or by `more`, and left alone until the next take; the taker alone works on this half.
         unsafe { std::slice::from_raw_parts_mut(self.units, self.len) }
     }
 }
@@ -237,10 +226,10 @@ mod tests {
     /// Everything that one taker gets, in portions.
     fn portions(list: &List<'_>) -> Vec<Vec<u32>> {
         let mut taken = list.take();
-        let mut all = vec![taken.as_slice().to_vec()];
+        let mut all = vec![taken.as_mut_slice().to_vec()];
         while taken.more() {
-            assert!(!taken.is_empty() && taken.len() <= HALF);
-            all.push(taken.as_slice().to_vec());
+            assert!(!taken.is_empty() && taken.as_mut_slice().len() <= HALF);
+            all.push(taken.as_mut_slice().to_vec());
         }
         all
     }
@@ -289,14 +278,14 @@ mod tests {
         let list = memory.list();
         push(&list, [10, 11, 12, 13, 100, 101, 102, 103, 150]);
         let mut taken = list.take();
-        assert_eq!(taken.as_slice(), [10, 11, 12, 13]);
+        assert_eq!(taken.as_mut_slice(), [10, 11, 12, 13]);
         // Listed again, as they are released already; then marked, before and behind where the taker is.
         push(&list, [10, 11, 12, 13, 20, 151]);
         assert!(taken.more());
-        assert_eq!(taken.as_slice(), [100, 101, 102, 103]);
+        assert_eq!(taken.as_mut_slice(), [100, 101, 102, 103]);
         push(&list, [300, 21]);
         assert!(taken.more());
-        assert_eq!(taken.as_slice(), [150, 151, 300]);
+        assert_eq!(taken.as_mut_slice(), [150, 151, 300]);
         assert!(!taken.more() && !taken.more());
         assert!(!list.head.is_empty());
         assert_eq!(portions(&list), [vec![10, 11, 12, 13], vec![20, 21]]);
