@@ -66,7 +66,7 @@ static void fill_and_check(const char *name, uint64_t *pages, int (*order)(int, 
     fsp_barrier_all();
 }
 
-/* Process 0 fills what another one goes on to fill, from the page on that it stopped at. */
+/* Each process fills its block when the one before has filled its own, and may find the first pages of it open elsewhere. */
 static void take_over(uint64_t *pages)
 {
     int me = fsp_process(), processes = fsp_processes();

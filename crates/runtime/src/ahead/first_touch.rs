@@ -15,9 +15,9 @@ use finespun_protocol::page::Time;
 use finespun_types::{Counter, UnitId};
 
 use super::streams::Streams;
-use super::{Few, NEW_GROUND, POPULATED_MIN};
+use super::{Few, NEW_GROUND, POPULATED_MIN, await_answer};
 use crate::cluster::Cluster;
-use crate::{meter, nest, pointers, wait};
+use crate::{meter, nest, pointers};
 
 thread_local! {
     /// The streams of this thread's stores, as `STREAMS` are those of its loads.
@@ -28,9 +28,10 @@ thread_local! {
 pub fn go_on(cluster: &Cluster, unit: UnitId, since: Time) {
     let mut streams = STREAMS.replace(Streams::NONE);
     let found = streams.fault(unit.0, meter::slot(cluster).interval());
-    let most = if cluster.place(cluster.me, unit).fixed_home.is_some() { found.window } else { GUARD_PAGES };
-    let room = found.window.min(found.run / NEW_GROUND).min(most);
+    let room = found.window.min(found.run / NEW_GROUND);
     if room > 0 {
+        let is_fixed = cluster.place(cluster.me, unit).fixed_home.is_some();
+        let room = if is_fixed { room } else { room.min(GUARD_PAGES) };
         let opened = open(cluster, unit, since, found.step, room);
         meter::count(cluster, Counter::TouchedAhead, u64::from(opened));
         streams.opened(&found, opened);
@@ -58,13 +59,6 @@ fn learn_homes(cluster: &Cluster, units: impl Iterator<Item = UnitId>, since: Ti
     let mut asked = Few::NONE;
     units.filter(|unit| nest::ahead::ask_home(cluster, *unit, since)).for_each(|unit| asked.push(unit.0));
     for &unit in asked.as_slice() {
-        loop {
-            let last = wait::last_event(cluster);
-            if nest::home(cluster, UnitId(unit)).is_some() {
-                break;
-            }
-            cluster.flush_messages();
-            wait::for_event(cluster, last);
-        }
+        await_answer(cluster, || nest::home(cluster, UnitId(unit)));
     }
 }

@@ -209,10 +209,15 @@ fn present(cluster: &Cluster, unit: UnitId, since: Time) -> Option<bool> {
 
 /// Presents a read fault until the page is there: whether it is left to be opened.
 pub fn until_present(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
+    await_answer(cluster, || present(cluster, unit, since))
+}
+
+/// Looks until something is found; over messages it sleeps until it may be worth another look.
+fn await_answer<T>(cluster: &Cluster, look: impl Fn() -> Option<T>) -> T {
     loop {
         let last = wait::last_event(cluster);
-        if let Some(is_left) = present(cluster, unit, since) {
-            return is_left;
+        if let Some(found) = look() {
+            return found;
         }
         // Without messages the answer came inside the nest.
         if cluster.mesh.is_some() {

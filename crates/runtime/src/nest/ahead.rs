@@ -111,8 +111,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     fn ask_home(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
         let manager = cluster.place(cluster.me, unit).manager;
-        let is_new = P::ahead(nest.at(cluster.me).state::<P>(), cluster.place(cluster.me, unit), cluster.my_view());
-        let asks = is_new == Ahead::First && nest.home().is_none() && !nest.may_look_at(manager);
+        let asks = nest.meaning() == Ahead::First && nest.home().is_none() && !nest.may_look_at(manager);
         if asks {
             // Brings the name of the home, and nothing else.
             nest.present_early(since);
@@ -141,15 +140,15 @@ impl<'a, P: Live> Nest<'a, '_, P> {
 
     /// No node uses the page, as far as may be seen, and this one is its home or would be.
     fn is_free(&mut self) -> bool {
-        let (me, unit, view) = (self.cluster.me, self.unit, self.cluster.my_view());
-        let place = self.cluster.place(me, unit);
-        if P::ahead(self.at(me).state::<P>(), place, view) != Ahead::First {
+        if self.meaning() != Ahead::First {
             return false;
         }
+        let me = self.cluster.me;
+        let manager = self.cluster.place(me, self.unit).manager;
         let home = match self.home() {
             Some(home) => Some(home),
-            None if !self.may_look_at(place.manager) => return false,
-            None => self.chosen(place.manager),
+            None if !self.may_look_at(manager) => return false,
+            None => self.chosen(manager),
         };
         let entry = self.at(me).directory::<P>();
         home.is_none_or(|home| home == me) && !P::is_read(entry) && !P::is_exclusive(entry)
@@ -157,13 +156,12 @@ impl<'a, P: Live> Nest<'a, '_, P> {
 
     fn try_ahead(cluster: &'a Cluster, guessed: Guessed, since: Time) -> Tried {
         let Guessed { unit, guess, next } = guessed;
-        let view = cluster.my_view();
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
         nest.next = next;
         // The clock does not tick for each page of a run: the copy is then taken for as old as the fault. It is newer, so a notice in
         // between may make it be fetched again in vain, never the other way round; whoever compares times asks whether one is later.
         nest.now = Some(since);
-        match P::ahead(nest.at(cluster.me).state::<P>(), cluster.place(cluster.me, unit), view) {
+        match nest.meaning() {
             Ahead::No => return Tried::Refused,
             Ahead::Mapped => return Tried::WasOpen,
             Ahead::HasCopy => {}
@@ -185,6 +183,13 @@ impl<'a, P: Live> Nest<'a, '_, P> {
             (true, true) => Tried::Left,
             (true, false) => Tried::WasOpen,
         }
+    }
+
+    /// What a fault of this process's view would mean now.
+    fn meaning(&mut self) -> Ahead {
+        let (me, view) = (self.cluster.me, self.cluster.my_view());
+        let place = self.cluster.place(me, self.unit);
+        P::ahead(self.at(me).state::<P>(), place, view)
     }
 
     fn present_early(&mut self, since: Time) -> Outcome {
