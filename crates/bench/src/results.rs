@@ -48,10 +48,9 @@ pub struct Row {
 }
 
 impl Row {
-    fn is_of_same(&self, other: &Self) -> bool {
-        let key =
-            |row: &Self| (row.kind, row.case.clone(), row.protocol.clone(), row.transport.clone(), row.faults.clone());
-        key(self) == key(other)
+    /// What was measured, and under which setting.
+    fn key(&self) -> (Kind, [&str; 4]) {
+        (self.kind, [&self.case, &self.protocol, &self.transport, &self.faults])
     }
 }
 
@@ -61,7 +60,7 @@ pub(crate) fn combine(rounds: Vec<Vec<Row>>) -> Vec<Row> {
     let mut rows = rounds.next().unwrap_or_default();
     let others: Vec<Row> = rounds.flatten().collect();
     for row in &mut rows {
-        let same: Vec<&Row> = others.iter().filter(|other| other.is_of_same(row)).collect();
+        let same: Vec<&Row> = others.iter().filter(|other| other.key() == row.key()).collect();
         let mut medians: Vec<f64> = same.iter().map(|other| other.median_ns).chain([row.median_ns]).collect();
         medians.sort_by(f64::total_cmp);
         row.operations += same.iter().map(|other| other.operations).sum::<u64>();
