@@ -6,6 +6,33 @@ use crate::driver::{Form, Grain, Rules};
 use crate::program::Program;
 use crate::subject::Subject;
 
+/// Two nodes, views that guess in this way: a lock moves a word, and each node looks again.
+macro_rules! lock_moves_a_word {
+    ($guesses:literal) => {
+        concat!(
+            "nodes 2 views 1 units 1\nguesses ",
+            $guesses,
+            "
+            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
+            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a"
+        )
+    };
+}
+
+/// Three nodes, views that guess in this way: two use a page first, a third reads what both have stored.
+macro_rules! three_touch_first {
+    ($guesses:literal) => {
+        concat!(
+            "nodes 3 views 1 units 1\nguesses ",
+            $guesses,
+            "
+            n0: lock a; store u0.0; unlock a
+            n1: lock b; store u0.1; unlock b
+            n2: lock a; load u0.0; unlock a; lock b; load u0.1; unlock b"
+        )
+    };
+}
+
 /// A program and how many states it has.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
@@ -306,27 +333,17 @@ pub const WORLDS: &[World] = &[
     },
     World {
         name: "any guess at any time, a lock moves a word between two nodes",
-        text: "nodes 2 views 1 units 1
-            guesses 2
-            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
-            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
+        text: lock_moves_a_word!("2"),
         states: [3_668, 8_460, 2_759, 6_768, 879, 2_595],
     },
     World {
         name: "guesses that take nothing from anybody, a lock moves a word between two nodes",
-        text: "nodes 2 views 1 units 1
-            guesses 2 refusing
-            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
-            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
+        text: lock_moves_a_word!("2 refusing"),
         states: [431, 817, 1_209, 2_890, 589, 1_482],
     },
     World {
         name: "guesses by three nodes, first touch: manager, home and reader are different",
-        text: "nodes 3 views 1 units 1
-            guesses 1 refusing
-            n0: lock a; store u0.0; unlock a
-            n1: lock b; store u0.1; unlock b
-            n2: lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
+        text: three_touch_first!("1 refusing"),
         states: [10_591, 27_495, 18_442, 64_513, 8_317, 40_335],
     },
     World {
@@ -380,19 +397,12 @@ pub const WORLDS: &[World] = &[
     },
     World {
         name: "any write fault without a store, a lock moves a word between two nodes",
-        text: "nodes 2 views 1 units 1
-            guesses 2 writing
-            n0: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a
-            n1: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
+        text: lock_moves_a_word!("2 writing"),
         states: [2_779, 7_887, 2_627, 7_921, 1_939, 6_747],
     },
     World {
         name: "a write fault without a store at a page that nobody has used, or another has",
-        text: "nodes 3 views 1 units 1
-            guesses 1 writing
-            n0: lock a; store u0.0; unlock a
-            n1: lock b; store u0.1; unlock b
-            n2: lock a; load u0.0; unlock a; lock b; load u0.1; unlock b",
+        text: three_touch_first!("1 writing"),
         states: [41_447, 146_055, 34_427, 133_192, 20_054, 98_927],
     },
     World {
