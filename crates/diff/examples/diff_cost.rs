@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use finespun_diff::{Implementation, MAX_DIFF_BYTES};
+use finespun_diff::{DiffBuffer, Implementation};
 use finespun_types::UNIT_BYTES;
 
 #[repr(C, align(4096))]
@@ -65,20 +65,22 @@ fn main() {
 }
 
 fn row(implementation: Implementation, name: &str, twin: &Page, page: &Page) {
-    let mut out = [0; MAX_DIFF_BYTES];
+    let mut out = DiffBuffer::new();
     let (mut work, mut other) = (twin.clone(), twin.clone());
-    let mut len = 0;
     let make = measure(|| {
         // SAFETY: two whole pages of ours.
-        len = unsafe { implementation.make(black_box(page).0.as_ptr(), twin.0.as_ptr(), black_box(&mut out)) };
+        black_box(unsafe { implementation.make(black_box(page).0.as_ptr(), twin.0.as_ptr(), black_box(&mut out)) });
     });
-    let diff = out[..len].to_vec();
+    // SAFETY: two whole pages of ours.
+    let diff = unsafe { implementation.make(page.0.as_ptr(), twin.0.as_ptr(), &mut out) }.to_vec();
     // The twin is put back before each call; that copy is measured alone and subtracted.
     let restore = measure(|| black_box(&mut work).0.copy_from_slice(&black_box(twin).0));
     let refresh = measure(|| {
         black_box(&mut work).0.copy_from_slice(&black_box(twin).0);
         // SAFETY: two whole pages of ours.
-        unsafe { implementation.make_and_refresh(page.0.as_ptr(), work.0.as_mut_ptr(), black_box(&mut out)) };
+        black_box(unsafe {
+            implementation.make_and_refresh(page.0.as_ptr(), work.0.as_mut_ptr(), black_box(&mut out))
+        });
     });
     let apply = measure(|| {
         // SAFETY: a whole page of ours.
@@ -92,11 +94,12 @@ fn row(implementation: Implementation, name: &str, twin: &Page, page: &Page) {
     let less = |(min, median): (f64, f64)| (min - restore.0, median - restore.1);
     let show = |(min, median): (f64, f64)| format!("{min:.0} / {median:.0}");
     println!(
-        "{:8} {name:15} {:>13} {:>13} {:>13} {:>13} {len:>6}",
+        "{:8} {name:15} {:>13} {:>13} {:>13} {:>13} {:>6}",
         implementation.name(),
         show(make),
         show(less(refresh)),
         show(apply),
         show(less(merge)),
+        diff.len(),
     );
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::LINES;
+use crate::{DiffBuffer, LINES};
 
 /// Why bytes are not a diff. They came over a network: nothing was written to the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,16 +126,16 @@ impl Masks {
 
     /// Writes the masks and the line map behind the `bytes` packed bytes; returns the length of the diff.
     #[inline(always)]
-    pub fn finish(&self, out: &mut [u8], bytes: usize) -> usize {
+    pub fn finish(&self, out: &mut DiffBuffer, bytes: usize) -> usize {
         if self.count == 0 {
             return 0;
         }
         let mut end = bytes;
         for mask in self.masks.iter().take(self.count) {
-            out[end..end + 8].copy_from_slice(&mask.to_le_bytes());
+            out.put(end, mask.to_le_bytes());
             end += 8;
         }
-        out[end..end + 8].copy_from_slice(&self.lines.to_le_bytes());
+        out.put(end, self.lines.to_le_bytes());
         end + 8
     }
 }

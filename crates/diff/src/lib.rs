@@ -47,7 +47,7 @@ mod format;
 mod simd;
 
 pub use format::{Malformed, changed_bytes};
-pub use simd::{Implementation, apply, implementation, make, make_and_refresh, merge};
+pub use simd::{DiffBuffer, Implementation, apply, implementation, make, make_and_refresh, merge};
 
 use finespun_types::UNIT_BYTES;
 

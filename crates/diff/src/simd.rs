@@ -13,12 +13,15 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod buffer;
 mod scalar;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub use buffer::DiffBuffer;
+
+use crate::LINE_BYTES;
 use crate::format::Malformed;
-use crate::{LINE_BYTES, MAX_DIFF_BYTES};
 
 /// One implementation of the functions, which this processor can execute.
 ///
@@ -114,21 +117,28 @@ impl Implementation {
     ///
     /// # Safety
     /// As [`make`].
-    pub unsafe fn make(self, page: *const u8, twin: *const u8, out: &mut [u8; MAX_DIFF_BYTES]) -> usize {
+    pub unsafe fn make(self, page: *const u8, twin: *const u8, out: &mut DiffBuffer) -> &[u8] {
         debug_assert!(is_line_aligned(page) && is_line_aligned(twin));
         // SAFETY: the caller keeps the contract of `make`, which is that of the implementations; without REFRESH
         // they do not write the twin. An `Implementation` exists only where `can_run` found its instructions.
-        unsafe { dispatch!(self, make::<false>(page, twin.cast_mut(), out)) }
+        // Whatever length they return, they have put as many bytes into `out`.
+        unsafe {
+            let len = dispatch!(self, make::<false>(page, twin.cast_mut(), out));
+            out.diff(len)
+        }
     }
 
     /// [`make_and_refresh`] by this implementation.
     ///
     /// # Safety
     /// As [`make_and_refresh`].
-    pub unsafe fn make_and_refresh(self, page: *const u8, twin: *mut u8, out: &mut [u8; MAX_DIFF_BYTES]) -> usize {
+    pub unsafe fn make_and_refresh(self, page: *const u8, twin: *mut u8, out: &mut DiffBuffer) -> &[u8] {
         debug_assert!(is_line_aligned(page) && is_line_aligned(twin));
         // SAFETY: as in `make`; the caller lets us write the twin.
-        unsafe { dispatch!(self, make::<true>(page, twin, out)) }
+        unsafe {
+            let len = dispatch!(self, make::<true>(page, twin, out));
+            out.diff(len)
+        }
     }
 
     /// [`apply`] by this implementation.
@@ -166,12 +176,12 @@ pub fn implementation() -> &'static str {
     Implementation::best().name()
 }
 
-/// Writes to `out` what `page` has and `twin` has not; returns the length of the diff, 0 if they are equal.
+/// Writes to `out` what `page` has and `twin` has not; returns the diff, empty if they are equal.
 ///
 /// # Safety
 /// `page` and `twin` are valid for reads of a unit and aligned to a line; `out` overlaps neither. The page may be
 /// written by others meanwhile, the twin may not.
-pub unsafe fn make(page: *const u8, twin: *const u8, out: &mut [u8; MAX_DIFF_BYTES]) -> usize {
+pub unsafe fn make(page: *const u8, twin: *const u8, out: &mut DiffBuffer) -> &[u8] {
     // SAFETY: the caller keeps this very contract.
     unsafe { Implementation::best().make(page, twin, out) }
 }
@@ -181,7 +191,7 @@ pub unsafe fn make(page: *const u8, twin: *const u8, out: &mut [u8; MAX_DIFF_BYT
 ///
 /// # Safety
 /// As [`make`], and the twin is valid for writes and not read by others meanwhile; it does not overlap the page.
-pub unsafe fn make_and_refresh(page: *const u8, twin: *mut u8, out: &mut [u8; MAX_DIFF_BYTES]) -> usize {
+pub unsafe fn make_and_refresh(page: *const u8, twin: *mut u8, out: &mut DiffBuffer) -> &[u8] {
     // SAFETY: the caller keeps this very contract.
     unsafe { Implementation::best().make_and_refresh(page, twin, out) }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 
-use finespun_diff::{Implementation, LINE_BYTES, MAX_DIFF_BYTES};
+use finespun_diff::{DiffBuffer, Implementation, LINE_BYTES};
 use finespun_types::UNIT_BYTES;
 
 /// A page that several threads write, each its own bytes.
@@ -64,11 +64,11 @@ fn write_own_bytes(page: &Shared, own: impl Fn(usize) -> bool, done: &AtomicBool
 
 /// A release: the diff of the page goes to the home, and the twin becomes what was sent.
 fn release(with: Implementation, page: &Shared, twin: &mut Page, home: &mut Page) {
-    let mut out = [0; MAX_DIFF_BYTES];
+    let mut out = DiffBuffer::new();
     // SAFETY: whole, aligned pages; the shared one is atomics.
-    let len = unsafe { with.make_and_refresh(page.as_ptr(), twin.0.as_mut_ptr(), &mut out) };
+    let diff = unsafe { with.make_and_refresh(page.as_ptr(), twin.0.as_mut_ptr(), &mut out) };
     // SAFETY: a whole, aligned page of ours.
-    unsafe { with.apply(&out[..len], home.0.as_mut_ptr()) }.expect("just made");
+    unsafe { with.apply(diff, home.0.as_mut_ptr()) }.expect("just made");
     assert!(home.0 == twin.0, "{}: the twin is what was sent", with.name());
 }
 
@@ -119,7 +119,7 @@ fn patching_a_page_leaves_the_bytes_beside_to_their_writers() {
             let mut random = Random(8);
             let mut incoming = Page([0; UNIT_BYTES]);
             for round in 0..ROUNDS {
-                let mut out = [0; MAX_DIFF_BYTES];
+                let mut out = DiffBuffer::new();
                 for _ in 0..40 {
                     let at = random.below(UNIT_BYTES);
                     if is_remote(at) {
@@ -131,8 +131,8 @@ fn patching_a_page_leaves_the_bytes_beside_to_their_writers() {
                     if round % 2 == 0 {
                         with.merge(incoming.0.as_ptr(), twin.0.as_mut_ptr(), page.as_ptr());
                     } else {
-                        let len = with.make_and_refresh(incoming.0.as_ptr(), twin.0.as_mut_ptr(), &mut out);
-                        with.apply(&out[..len], page.as_ptr()).expect("just made");
+                        let diff = with.make_and_refresh(incoming.0.as_ptr(), twin.0.as_mut_ptr(), &mut out);
+                        with.apply(diff, page.as_ptr()).expect("just made");
                     }
                 }
             }

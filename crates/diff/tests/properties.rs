@@ -1,6 +1,6 @@
 //! All implementations against a model in safe, byte-by-byte code, and against each other.
 
-use finespun_diff::{Implementation, LINE_BYTES, LINES, MAX_DIFF_BYTES, Malformed, changed_bytes};
+use finespun_diff::{DiffBuffer, Implementation, LINE_BYTES, LINES, MAX_DIFF_BYTES, Malformed, changed_bytes};
 use finespun_types::UNIT_BYTES;
 use proptest::prelude::*;
 
@@ -9,17 +9,15 @@ use proptest::prelude::*;
 struct Page([u8; UNIT_BYTES]);
 
 fn make(with: Implementation, page: &Page, twin: &Page) -> Vec<u8> {
-    let mut out = [0xee; MAX_DIFF_BYTES];
+    let mut out = DiffBuffer::new();
     // SAFETY: two whole, aligned pages.
-    let len = unsafe { with.make(page.0.as_ptr(), twin.0.as_ptr(), &mut out) };
-    out[..len].to_vec()
+    unsafe { with.make(page.0.as_ptr(), twin.0.as_ptr(), &mut out) }.to_vec()
 }
 
 fn make_and_refresh(with: Implementation, page: &Page, twin: &mut Page) -> Vec<u8> {
-    let mut out = [0xee; MAX_DIFF_BYTES];
+    let mut out = DiffBuffer::new();
     // SAFETY: two whole, aligned pages.
-    let len = unsafe { with.make_and_refresh(page.0.as_ptr(), twin.0.as_mut_ptr(), &mut out) };
-    out[..len].to_vec()
+    unsafe { with.make_and_refresh(page.0.as_ptr(), twin.0.as_mut_ptr(), &mut out) }.to_vec()
 }
 
 fn apply(with: Implementation, diff: &[u8], page: &mut Page) -> Result<(), Malformed> {

@@ -20,7 +20,7 @@
 
 use std::sync::atomic::Ordering;
 
-use finespun_diff::Malformed;
+use finespun_diff::{DiffBuffer, Malformed};
 use finespun_job::switches::Rewrites;
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
@@ -36,7 +36,7 @@ use crate::cluster::Cluster;
 use crate::join::{self, Joined, Outbox};
 use crate::live::Live;
 use crate::meter;
-use crate::sys::frames::{self, DiffBuffer, Page};
+use crate::sys::frames::{self, Page};
 use crate::sys::segment::{Locked, Release};
 use crate::{globals, misuse, revoke, tmk, wire};
 
@@ -533,28 +533,28 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     }
 
     fn send_diff(&mut self, from: NodeId, to: NodeSet, msg: P::Msg, refresh: bool) {
-        let mut buffer: DiffBuffer = [0; _];
-        let len = self.make_diff(from, refresh, &mut buffer);
-        if len == 0 {
+        let mut buffer = DiffBuffer::new();
+        let diff = self.make_diff(from, refresh, &mut buffer);
+        if diff.is_empty() {
             self.at(from).flushed_nothing();
             self.run_unit(from, Event::NothingChanged, Attached::Nothing);
         } else {
             // At the home only whether anything changed is of interest.
             if to != NodeSet::only(from) {
                 meter::count(self.cluster, Counter::Diffs, 1);
-                meter::count(self.cluster, Counter::DiffBytes, len as u64);
+                meter::count(self.cluster, Counter::DiffBytes, diff.len() as u64);
             }
-            to.iter().for_each(|to| self.send_one(from, to, msg, Attached::Diff(&buffer[..len])));
+            to.iter().for_each(|to| self.send_one(from, to, msg, Attached::Diff(diff)));
         }
     }
 
-    fn make_diff(&mut self, node: NodeId, refresh: bool, buffer: &mut DiffBuffer) -> usize {
+    fn make_diff<'b>(&mut self, node: NodeId, refresh: bool, buffer: &'b mut DiffBuffer) -> &'b [u8] {
         let locked = self.at(node);
-        let len = frames::diff(locked.frame(), locked.twin(), refresh, buffer);
+        let diff = frames::diff(locked.frame(), locked.twin(), refresh, buffer);
         if !refresh {
             locked.drop_twin();
         }
-        len
+        diff
     }
 
     fn send_one(&mut self, from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'_>) {

@@ -6,7 +6,7 @@ use std::ptr;
 
 use super::scalar::{InPlace, Packed, store_named};
 use crate::format::{Diff, Malformed, Masks};
-use crate::{LINE_BYTES, LINES, MAX_DIFF_BYTES};
+use crate::{DiffBuffer, LINE_BYTES, LINES};
 
 /// For each set of bytes of a word: the shuffle that packs them to the front.
 static PACK: [u64; 256] = {
@@ -123,7 +123,7 @@ impl Compared {
 /// # Safety
 /// As `super::make`, with REFRESH as `super::make_and_refresh`, and the processor has AVX2.
 #[target_feature(enable = "avx2,popcnt")]
-pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mut [u8; MAX_DIFF_BYTES]) -> usize {
+pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mut DiffBuffer) -> usize {
     let (mut masks, mut end) = (Masks::new(), 0);
     for line in 0..LINES {
         let at = line * LINE_BYTES;
@@ -136,7 +136,7 @@ pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mu
             }
             masks.push(line, compared.mask);
             // SAFETY: at most 64 bytes were packed for each line before, so 64 more end within the unit's bytes,
-            // and `out` is longer than a unit.
+            // and the buffer is longer than a unit.
             end += unsafe { compared.pack(out.as_mut_ptr().add(end)) };
         }
     }

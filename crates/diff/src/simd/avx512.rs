@@ -6,12 +6,12 @@ use std::arch::x86_64::*;
 use std::ptr;
 
 use crate::format::{Diff, Malformed, Masks};
-use crate::{LINE_BYTES, LINES, MAX_DIFF_BYTES};
+use crate::{DiffBuffer, LINE_BYTES, LINES};
 
 /// # Safety
 /// As `super::make`, with REFRESH as `super::make_and_refresh`, and the processor has these features.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt,bmi1,bmi2")]
-pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mut [u8; MAX_DIFF_BYTES]) -> usize {
+pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mut DiffBuffer) -> usize {
     let (mut masks, mut end) = (Masks::new(), 0);
     for line in 0..LINES {
         let at = line * LINE_BYTES;
@@ -26,7 +26,7 @@ pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mu
             }
             masks.push(line, mask);
             // SAFETY: at most 64 bytes were packed for each line before, so 64 more end within the unit's bytes,
-            // and `out` is longer than a unit.
+            // and the buffer is longer than a unit.
             unsafe {
                 _mm512_storeu_si512(out.as_mut_ptr().add(end).cast(), _mm512_maskz_compress_epi8(mask, new));
             }

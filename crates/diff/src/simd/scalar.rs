@@ -3,7 +3,7 @@
 use std::ptr;
 
 use crate::format::{Diff, Malformed, Masks};
-use crate::{LINE_BYTES, LINES, MAX_DIFF_BYTES};
+use crate::{DiffBuffer, LINE_BYTES, LINES};
 
 const WORDS: usize = LINE_BYTES / 8;
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
@@ -64,7 +64,7 @@ fn bytes_of(words: [u64; WORDS]) -> [u8; LINE_BYTES] {
 
 /// # Safety
 /// As `super::make`, with REFRESH as `super::make_and_refresh`.
-pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mut [u8; MAX_DIFF_BYTES]) -> usize {
+pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mut DiffBuffer) -> usize {
     let (mut masks, mut end) = (Masks::new(), 0);
     for line in 0..LINES {
         let at = line * LINE_BYTES;
@@ -84,20 +84,20 @@ pub unsafe fn make<const REFRESH: bool>(page: *const u8, twin: *mut u8, out: &mu
 
 /// Puts the bytes that `mask` names behind the `end` bytes of `out`.
 #[inline]
-fn pack_line(words: &[u64; WORDS], mask: u64, out: &mut [u8; MAX_DIFF_BYTES], mut end: usize) -> usize {
+fn pack_line(words: &[u64; WORDS], mask: u64, out: &mut DiffBuffer, mut end: usize) -> usize {
     for (word, group) in words.iter().zip(mask.to_le_bytes()) {
         if group == 0xff {
-            out[end..end + 8].copy_from_slice(&word.to_le_bytes());
+            out.put(end, word.to_le_bytes());
             end += 8;
         } else if group == 0xf || group == 0xf0 {
             // One 4-byte word of the two.
             let quad = (word >> (group & 0x20)) as u32;
-            out[end..end + 4].copy_from_slice(&quad.to_le_bytes());
+            out.put(end, quad.to_le_bytes());
             end += 4;
         } else if group != 0 {
             // Every byte is stored, and the next one over it unless it counts: no branch to guess wrong.
             for (bit, byte) in word.to_le_bytes().into_iter().enumerate() {
-                out[end] = byte;
+                out.put(end, [byte]);
                 end += usize::from(group >> bit & 1);
             }
         }

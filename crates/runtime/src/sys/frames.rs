@@ -6,12 +6,9 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use finespun_diff::{MAX_DIFF_BYTES, Malformed};
+use finespun_diff::{DiffBuffer, Malformed};
 use finespun_sys::prefetch;
 use finespun_types::UNIT_BYTES;
-
-/// Room for one encoded diff.
-pub type DiffBuffer = [u8; MAX_DIFF_BYTES];
 
 /// A page at an address that the diffs can work on.
 #[repr(align(64))]
@@ -62,9 +59,8 @@ pub fn snapshot(frame: *const u8, twin: *mut u8) {
     unsafe { std::ptr::copy_nonoverlapping(frame, twin, UNIT_BYTES) };
 }
 
-/// The diff of a frame against its twin; with `refresh` the twin becomes what was read. Returns its length, 0 when
-/// nothing changed.
-pub fn diff(frame: *const u8, twin: *mut u8, refresh: bool, out: &mut DiffBuffer) -> usize {
+/// The diff of a frame against its twin, empty when nothing changed; with `refresh` the twin becomes what was read.
+pub fn diff(frame: *const u8, twin: *mut u8, refresh: bool, out: &mut DiffBuffer) -> &[u8] {
     // SAFETY: both are whole pages; the twin is this unit's own, under its lock.
     unsafe {
         if refresh { finespun_diff::make_and_refresh(frame, twin, out) } else { finespun_diff::make(frame, twin, out) }

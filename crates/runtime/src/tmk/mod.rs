@@ -22,6 +22,7 @@ pub use letters::Lazy;
 
 use std::sync::atomic::Ordering;
 
+use finespun_diff::DiffBuffer;
 use finespun_protocol::Family;
 use finespun_protocol::tmk::{Action, Event, Outcome, Unit};
 use finespun_types::{Access, Counter, NODES_MAX, NodeId, UNIT_BYTES, UnitId, ViewId};
@@ -30,7 +31,7 @@ use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::nest::ahead::Tried;
 use crate::nest::{self, Rights};
-use crate::sys::frames::{self, DiffBuffer, Page};
+use crate::sys::frames::{self, Page};
 use crate::sys::segment::Locked;
 use crate::sys::tmk::{Full, Store};
 use crate::wire::HEADER_BYTES;
@@ -305,10 +306,10 @@ impl At<'_, '_, '_> {
     }
 
     fn make_diff(&mut self, index: u32, stamp: u32, refresh: bool) {
-        let mut buffer: DiffBuffer = [0; _];
-        let len = frames::diff(self.locked.frame(), self.locked.twin(), refresh, &mut buffer);
+        let mut buffer = DiffBuffer::new();
+        let diff = frames::diff(self.locked.frame(), self.locked.twin(), refresh, &mut buffer);
         let segment = self.cluster.at(self.node);
-        let kept = segment.keep_diff(Store::Kept, self.node, index, stamp, &buffer[..len]);
+        let kept = segment.keep_diff(Store::Kept, self.node, index, stamp, diff);
         let number = kept.unwrap_or_else(|full| no_room(self.cluster, full));
         let (copy, _) = self.locked.tmk();
         if copy.youngest > 0 {
@@ -319,7 +320,7 @@ impl At<'_, '_, '_> {
         }
         copy.youngest = number;
         meter::count(self.cluster, Counter::Diffs, 1);
-        meter::count(self.cluster, Counter::DiffBytes, len as u64);
+        meter::count(self.cluster, Counter::DiffBytes, diff.len() as u64);
     }
 
     /// The first of the node's own diffs after an interval, and the last interval of those that reach another.
