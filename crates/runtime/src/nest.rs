@@ -97,7 +97,9 @@ struct Nest<'a, 'm, P: Live> {
     is_left: bool,
     /// Whose nest comes next: the page behind (1), the one before (-1), or nobody knows (0).
     next: i32,
-    /// When the presenter's events happen, where that is not now.
+    /// When the presenter's events happen, where that is not now. A copy may be taken for older than it is, as old as the fault it is fetched
+    /// for: a notice in between may then make it be fetched again in vain, never the other way round, for whoever compares times asks
+    /// whether one is later.
     now: Option<Time>,
     /// The locks taken, in order: requester, manager or home, owner.
     held: [Option<(NodeId, Locked<'a>)>; 3],
@@ -127,16 +129,16 @@ pub fn present_joining(
     with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, outbox), no_nest())
 }
 
-/// The same for one of several units, whose pages the presenter then opens or closes together: true if this is one of them.
+/// A view of this process presents a read fault, after which the presenter opens the page together with others: true if it is to.
 ///
-/// The lock of the unit is given back before the mapping changes, which is right for two reasons. Only a view's own events
+/// Nests that leave pages to be closed together are in [`refresh`]. The lock of the unit is given back before the mapping changes, which is right for two reasons. Only a view's own events
 /// change its mapping, so nobody else does in between: the presenter is the view's only thread, or holds the view's `acquiring` lock, which
 /// whoever closes a page of it must hold. And where a page is closed late, what its old mapping can still show is what a load before
 /// the acquire could have shown; a store through it would be lost, so in a view of several threads a writable page is
 /// not left. Under a protocol that [`revokes`] nothing may be left.
-pub fn present_leaving(cluster: &Cluster, unit: UnitId, demand: Demand) -> (Outcome, bool) {
+pub fn present_leaving(cluster: &Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, demand), no_nest())
+    with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, since), no_nest())
 }
 
 /// A message from another node arrived, given by its words.
@@ -230,17 +232,35 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     ) -> Outcome {
         let mut nest = Self::of_view(cluster, unit, rights);
         nest.outbox = outbox;
-        let outcome = nest.run_unit(cluster.me, demand.of(), Attached::Nothing);
+        let outcome = nest.run_demand(demand);
         nest.finish();
         outcome
     }
 
-    fn present_leaving(cluster: &'a Cluster, unit: UnitId, demand: Demand) -> (Outcome, bool) {
+    fn present_leaving(cluster: &'a Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
-        let outcome = nest.run_unit(cluster.me, demand.of(), Attached::Nothing);
+        nest.now = Some(since);
+        let outcome = nest.run_demand(Demand::ReadFault { view: cluster.my_view(), since });
         let is_left = nest.is_left;
         nest.finish();
         (outcome, is_left)
+    }
+
+    /// Presents an event of this process's view; a fault again where its answer came inside the nest, whose locks need not be given
+    /// back before it is used.
+    fn run_demand(&mut self, demand: Demand) -> Outcome {
+        let me = self.cluster.me;
+        let outcome = self.run_unit(me, demand.of(), Attached::Nothing);
+        let is_fault = matches!(demand, Demand::ReadFault { .. } | Demand::WriteFault { .. });
+        if is_fault && outcome == Outcome::Wait && self.answers_inside() {
+            return self.run_unit(me, demand.of(), Attached::Nothing);
+        }
+        outcome
+    }
+
+    /// Has whatever this process asks been answered when the event is over?
+    fn answers_inside(&self) -> bool {
+        self.cluster.mesh.is_none() && !P::REVOKES
     }
 
     /// For an event of this process's view.

@@ -25,7 +25,7 @@ mod streams;
 use std::cell::Cell;
 
 use finespun_job::switches::Prefetch;
-use finespun_protocol::page::{Demand, Outcome, Time};
+use finespun_protocol::page::{Outcome, Time};
 use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
@@ -200,8 +200,7 @@ fn present(cluster: &Cluster, unit: UnitId, since: Time) -> Option<bool> {
             Tried::Asked | Tried::Refused => None,
         };
     }
-    let event = Demand::ReadFault { view: cluster.my_view(), since };
-    match nest::present_leaving(cluster, unit, event) {
+    match nest::present_leaving(cluster, unit, since) {
         (Outcome::Done | Outcome::Begun, is_left) => Some(is_left),
         (Outcome::Wait, _) => None,
     }

@@ -158,8 +158,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         let Guessed { unit, guess, next } = guessed;
         let mut nest = Self::of_view(cluster, unit, Rights::Left);
         nest.next = next;
-        // The clock does not tick for each page of a run: the copy is then taken for as old as the fault. It is newer, so a notice in
-        // between may make it be fetched again in vain, never the other way round; whoever compares times asks whether one is later.
+        // The clock does not tick for each page of a run.
         nest.now = Some(since);
         match nest.meaning() {
             Ahead::No => return Tried::Refused,
@@ -197,14 +196,9 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         self.run_unit(self.cluster.me, fault.of(), Attached::Nothing)
     }
 
-    /// Presents a read fault that has not happened, as often as it brings something. Is the page there? Else the answer is awaited.
+    /// Presents a read fault that has not happened. Is the page there? Else the answer is awaited.
     pub(super) fn read_early(&mut self, since: Time) -> bool {
-        let mut outcome = self.present_early(since);
-        if outcome == Outcome::Wait && self.cluster.mesh.is_none() {
-            // The answer came inside the nest, whose locks need not be given back before it is used.
-            outcome = self.present_early(since);
-        }
-        match outcome {
+        match self.run_demand(Demand::ReadFault { view: self.cluster.my_view(), since }) {
             Outcome::Wait => false,
             Outcome::Done => true,
             Outcome::Begun => misuse::bug(self.cluster, self.unit, self.cluster.me, &"a read fault began a flush"),
