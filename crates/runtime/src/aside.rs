@@ -85,8 +85,8 @@ impl<M: Copy + Eq> Later<M> {
     }
 
     /// Adds what another nest put aside. Answers in the same words to the same node join: there may be one from every node.
-    pub fn append(&mut self, other: Self) {
-        for aside in other.list.into_iter().flatten() {
+    pub fn append(&mut self, other: &mut Self) {
+        for aside in other.list.iter_mut().map_while(Option::take) {
             let joins = |there: &&mut Aside<M>| {
                 let bare = matches!((&there.kept, &aside.kept), (Kept::Nothing, Kept::Nothing));
                 bare && there.msg == aside.msg && there.to == aside.to
@@ -125,7 +125,7 @@ mod tests {
         for from in 1..64 {
             let mut one = Later::new();
             one.put(NodeId(from), NodeId(0), 3, Attached::Nothing);
-            all.append(one);
+            all.append(&mut one);
         }
         let expected = (1..64).fold(NodeSet::EMPTY, |set, node| set.with(NodeId(node)));
         assert_eq!(drained(all), [(expected, NodeSet::only(NodeId(0)), 3)]);
@@ -136,7 +136,7 @@ mod tests {
         let (mut first, mut second) = (Later::new(), Later::new());
         first.put(NodeId(0), NodeId(1), 1, Attached::Nothing);
         second.put(NodeId(1), NodeId(2), 2, Attached::Diff(&[5]));
-        first.append(second);
+        first.append(&mut second);
         assert!(first.next().is_some_and(|aside| aside.msg == 1));
         assert!(first.next().is_some_and(|aside| matches!(aside.kept.attached(), Attached::Diff([5]))));
         assert!(first.next().is_none());

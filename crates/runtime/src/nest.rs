@@ -228,15 +228,20 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         rights: Rights,
         outbox: Option<&'a mut Outbox<'m>>,
     ) -> Outcome {
-        let mut nest = Self::of_view(cluster, unit, rights);
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.by_view(rights);
         nest.outbox = outbox;
+        if let Demand::ReadFault { since, .. } = demand {
+            nest.now = Some(since);
+        }
         let outcome = nest.run_demand(demand);
         nest.finish();
         outcome
     }
 
     fn present_leaving(cluster: &'a Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {
-        let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.by_view(Rights::Left);
         nest.now = Some(since);
         let outcome = nest.run_demand(Demand::ReadFault { view: cluster.my_view(), since });
         let is_left = nest.is_left;
@@ -261,12 +266,11 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         self.cluster.mesh.is_none() && !P::REVOKES
     }
 
-    /// For an event of this process's view.
-    fn of_view(cluster: &'a Cluster, unit: UnitId, rights: Rights) -> Self {
-        let mut nest = Self::new(cluster, unit, cluster.me);
-        nest.rights = rights;
-        nest.before = P::access(nest.at(cluster.me).state::<P>(), cluster.my_view());
-        nest
+    /// What happens is an event of this process's view.
+    fn by_view(&mut self, rights: Rights) {
+        let (me, view) = (self.cluster.me, self.cluster.my_view());
+        self.rights = rights;
+        self.before = P::access(self.at(me).state::<P>(), view);
     }
 
     fn receive(
@@ -284,6 +288,8 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         nest.finish();
     }
 
+    /// Made where it stays: to move half a kilobyte twice takes as long as some of what it is for.
+    #[inline(always)]
     fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
         let held = [Some((at, cluster.at(at).lock(unit))), None, None];
         Self {
@@ -312,25 +318,18 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     }
 
     /// Gives the locks back, then executes what was put aside, each message as a nest of its own.
-    fn finish(self) {
-        let (cluster, unit) = (self.cluster, self.unit);
-        let mut later = self.give_back();
-        while let Some(Aside { from, to, msg, kept }) = later.next() {
+    fn finish(mut self) {
+        self.give_back_from(0);
+        while let Some(Aside { from, to, msg, kept }) = self.later.next() {
             for from in from.iter() {
                 for to in to.iter() {
-                    let mut nest = Self::new(cluster, unit, to);
+                    let mut nest = Self::new(self.cluster, self.unit, to);
                     nest.deliver(from, to, msg, kept.attached());
-                    later.append(nest.give_back());
+                    nest.give_back_from(0);
+                    self.later.append(&mut nest.later);
                 }
             }
         }
-    }
-
-    fn give_back(mut self) -> Later<P::Msg> {
-        for held in self.held.iter_mut().rev() {
-            *held = None;
-        }
-        self.later
     }
 
     /// Executes a message inside the nest. The lock that it takes is given back at its end.
@@ -354,7 +353,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         let now = self.now.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick());
         let buffers = if P::BROADCASTS { self.hint(node) } else { Buffers::default() };
         let step = P::on_unit_seeing(self.at(node).unit::<P>(), buffers, place, now, event);
-        self.perform(node, step, attached)
+        self.perform(node, &step, attached)
     }
 
     /// Executes a message at its receiver, by the role it is for.
@@ -368,7 +367,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
                 return;
             }
         };
-        self.perform(to, step, attached);
+        self.perform(to, &step, attached);
     }
 
     /// The home, as a node knows it, or by the address.
@@ -394,12 +393,15 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         let held = if msg.wants_buffer() { copied.is_some() } else { home.holds(unit) };
         let step = P::on_directory_seeing(locked.directory::<P>(), Buffers { held, interval }, to, from, msg);
         let attached = copied.as_ref().map_or(attached, |copied| Attached::Buffered(copied.page()));
-        self.perform(to, step, attached);
+        self.perform(to, &step, attached);
     }
 
     /// Performs a step's actions at a node, in order.
-    fn perform(&mut self, node: NodeId, step: Result<Step<P::Msg>, P::Impossible>, attached: Attached<'_>) -> Outcome {
-        let step = step.unwrap_or_else(|impossible| misuse::bug(self.cluster, self.unit, node, &impossible));
+    fn perform(&mut self, node: NodeId, step: &Result<Step<P::Msg>, P::Impossible>, attached: Attached<'_>) -> Outcome {
+        let step = match step {
+            Ok(step) => step,
+            Err(impossible) => misuse::bug(self.cluster, self.unit, node, impossible),
+        };
         for &action in step.actions.as_slice() {
             self.act(node, action, attached);
         }

@@ -8,25 +8,28 @@
 //! has to fetch it from here. So a window is a sixteenth of what the thread has filled so far, ends at the first page that
 //! another node has begun with, and where homes are not fixed it is no longer than what the heap leaves free behind large objects.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use finespun_heap::GUARD_PAGES;
 use finespun_protocol::page::Time;
 use finespun_types::{Counter, UnitId};
 
 use super::streams::Streams;
-use super::{Few, NEW_GROUND, POPULATED_MIN, await_answer};
+use super::{Few, NEW_GROUND, POPULATED_MIN, await_answer, with_streams};
 use crate::cluster::Cluster;
 use crate::{meter, nest, pointers};
 
 thread_local! {
-    /// The streams of this thread's stores, as `STREAMS` are those of its loads.
-    static STREAMS: Cell<Streams> = const { Cell::new(Streams::NONE) };
+    /// The streams of this thread's stores.
+    static STREAMS: RefCell<Streams> = const { RefCell::new(Streams::NONE) };
 }
 
 /// A write fault at this page has been served: opens pages behind it, if it is one of a stream of first touches.
 pub fn go_on(cluster: &Cluster, unit: UnitId, since: Time) {
-    let mut streams = STREAMS.replace(Streams::NONE);
+    with_streams(&STREAMS, |streams| go_on_stream(cluster, streams, unit, since));
+}
+
+fn go_on_stream(cluster: &Cluster, streams: &mut Streams, unit: UnitId, since: Time) {
     let found = streams.fault(unit.0, meter::slot(cluster).interval());
     let room = found.window.min(found.run / NEW_GROUND);
     if room > 0 {
@@ -36,7 +39,6 @@ pub fn go_on(cluster: &Cluster, unit: UnitId, since: Time) {
         meter::count(cluster, Counter::TouchedAhead, u64::from(opened));
         streams.opened(&found, opened);
     }
-    STREAMS.set(streams);
 }
 
 /// Opens up to `room` pages behind this one, and returns how many.

@@ -22,7 +22,8 @@ pub mod first_touch;
 mod history;
 mod streams;
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::thread::LocalKey;
 
 use finespun_job::switches::Prefetch;
 use finespun_protocol::page::{Outcome, Time};
@@ -40,8 +41,16 @@ const NEW_GROUND: u32 = 16;
 const POPULATED_MIN: u32 = 4;
 
 thread_local! {
-    /// The streams of this thread. Taken out while a fault is served; one in a signal handler meanwhile finds none.
-    static STREAMS: Cell<Streams> = const { Cell::new(Streams::NONE) };
+    /// The streams of this thread's loads.
+    static STREAMS: RefCell<Streams> = const { RefCell::new(Streams::NONE) };
+}
+
+/// Runs `body` on the streams of this thread. A fault in a signal handler while another is served finds none.
+fn with_streams<T>(streams: &'static LocalKey<RefCell<Streams>>, body: impl FnOnce(&mut Streams) -> T) -> T {
+    streams.with(|streams| match streams.try_borrow_mut() {
+        Ok(mut streams) => body(&mut streams),
+        Err(_) => body(&mut { Streams::NONE }),
+    })
 }
 
 /// Does the job fetch ahead?
@@ -59,11 +68,14 @@ struct Room {
 
 /// Serves a read fault together with those that will follow it, if it is one of a stream. False if it has not been served.
 pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
-    let mut streams = STREAMS.replace(Streams::NONE);
+    with_streams(&STREAMS, |streams| serve_stream(cluster, streams, unit, since))
+}
+
+fn serve_stream(cluster: &Cluster, streams: &mut Streams, unit: UnitId, since: Time) -> bool {
     let mut found = streams.fault(unit.0, meter::slot(cluster).interval());
     let history = History::of(cluster.mine().neighbours(cluster.my_view()));
-    let was_known = learn(cluster, &mut streams, history, unit, &found);
-    let room = look_ahead(cluster, &mut streams, history, unit, &mut found, was_known);
+    let was_known = learn(cluster, streams, history, unit, &found);
+    let room = look_ahead(cluster, streams, history, unit, &mut found, was_known);
     let view = cluster.mine().view(cluster.my_view());
     let alone = (room.pages > 0).then(|| view.acquiring.try_guard()).flatten();
     if alone.is_some() && found.run >= NEW_GROUND * POPULATED_MIN && room.guess != Guess::Known {
@@ -79,7 +91,6 @@ pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
             (1..=opened).filter_map(page).for_each(|page| refresh::read(cluster, UnitId(page)));
         }
     }
-    STREAMS.set(streams);
     opened.is_some()
 }
 

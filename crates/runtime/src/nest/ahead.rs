@@ -109,7 +109,8 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     }
 
     fn ask_home(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
-        let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.by_view(Rights::Left);
         let manager = cluster.place(cluster.me, unit).manager;
         let asks = nest.meaning() == Ahead::First && nest.home().is_none() && !nest.may_look_at(manager);
         if asks {
@@ -121,7 +122,8 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     }
 
     fn touch_ahead(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
-        let mut nest = Self::of_view(cluster, unit, Rights::Grow);
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.by_view(Rights::Grow);
         let mut outcome = Outcome::Wait;
         if nest.is_free() {
             let fault = Demand::WriteFault { view: cluster.my_view(), since };
@@ -156,7 +158,8 @@ impl<'a, P: Live> Nest<'a, '_, P> {
 
     fn try_ahead(cluster: &'a Cluster, guessed: Guessed, since: Time) -> Tried {
         let Guessed { unit, guess, next } = guessed;
-        let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.by_view(Rights::Left);
         nest.next = next;
         // The clock does not tick for each page of a run.
         nest.now = Some(since);

@@ -32,7 +32,8 @@ pub fn obey(cluster: &Cluster, unit: UnitId, next: i32, since: Time, refreshes: 
 impl<'a, P: Live> Nest<'a, '_, P> {
     fn obey(cluster: &'a Cluster, unit: UnitId, next: i32, since: Time, refreshes: bool) -> Obeyed {
         let view = cluster.my_view();
-        let mut nest = Self::of_view(cluster, unit, Rights::Left);
+        let mut nest = Self::new(cluster, unit, cluster.me);
+        nest.by_view(Rights::Left);
         nest.next = next;
         nest.run_unit(cluster.me, Demand::Invalidate { view }.of(), Attached::Nothing);
         let obeyed = match nest.is_left {
