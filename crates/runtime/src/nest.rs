@@ -25,9 +25,9 @@ use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::migration::Migrating;
-use finespun_protocol::page::{Buffers, Demand, Event, Message, Outcome, Protocol, Role, Step, Time};
+use finespun_protocol::page::{Buffers, Demand, Event, Message, Outcome, Place, Protocol, Role, Step, Time};
 use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
-use finespun_types::{Access, NodeId, UnitId};
+use finespun_types::{Access, Counter, NodeId, UnitId};
 
 use crate::aside::{Aside, Later};
 use crate::cluster::Cluster;
@@ -35,7 +35,8 @@ use crate::join::{self, Joined, Outbox};
 use crate::live::Live;
 use crate::sys::frames::Page;
 use crate::sys::segment::{Locked, Release};
-use crate::{misuse, tmk};
+use crate::sys::slot::Slot;
+use crate::{meter, misuse, tmk};
 
 /// Evaluates an expression with the tables of a family, or another where the protocol is not home-based.
 macro_rules! with_tables {
@@ -88,6 +89,10 @@ pub enum Rights {
 struct Nest<'a, 'm, P: Live> {
     cluster: &'a Cluster,
     unit: UnitId,
+    /// What its address says, at this process's node.
+    place: Place,
+    /// Where the thread counts.
+    slot: &'a Slot,
     rights: Rights,
     /// What the presenting view could do before, by the books.
     before: Access,
@@ -288,13 +293,19 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         nest.finish();
     }
 
+    fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
+        Self::begin(cluster, (unit, cluster.place(cluster.me, unit)), meter::slot(cluster), at)
+    }
+
     /// Made where it stays: to move half a kilobyte twice takes as long as some of what it is for.
     #[inline(always)]
-    fn new(cluster: &'a Cluster, unit: UnitId, at: NodeId) -> Self {
+    fn begin(cluster: &'a Cluster, (unit, place): (UnitId, Place), slot: &'a Slot, at: NodeId) -> Self {
         let held = [Some((at, cluster.at(at).lock(unit))), None, None];
         Self {
             cluster,
             unit,
+            place,
+            slot,
             rights: Rights::Shrink,
             before: Access::None,
             is_left: false,
@@ -307,14 +318,25 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     }
 
     /// The unit at a node, locked.
+    #[inline]
     fn at(&mut self, node: NodeId) -> &mut Locked<'a> {
-        let index = self.held.iter().position(|held| match held {
-            Some((at, _)) => *at == node,
-            None => true,
-        });
-        let index = index.expect("a nest concerns three nodes at most: requester, home, owner");
+        let mut index = 0;
+        // Mostly the first; a place that is free ends the search.
+        while self.held[index].as_ref().is_some_and(|(at, _)| *at != node) {
+            index += 1;
+            assert!(index < self.held.len(), "a nest concerns three nodes at most: requester, home, owner");
+        }
         let (_, locked) = self.held[index].get_or_insert_with(|| (node, self.cluster.at(node).lock(self.unit)));
         locked
+    }
+
+    /// What the unit's address says, at a node.
+    const fn place(&self, node: NodeId) -> Place {
+        Place { me: node, ..self.place }
+    }
+
+    fn count(&self, counter: Counter, by: u64) {
+        self.slot.count(counter, by);
     }
 
     /// Gives the locks back, then executes what was put aside, each message as a nest of its own.
@@ -323,7 +345,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         while let Some(Aside { from, to, msg, kept }) = self.later.next() {
             for from in from.iter() {
                 for to in to.iter() {
-                    let mut nest = Self::new(self.cluster, self.unit, to);
+                    let mut nest = Self::begin(self.cluster, (self.unit, self.place), self.slot, to);
                     nest.deliver(from, to, msg, kept.attached());
                     nest.give_back_from(0);
                     self.later.append(&mut nest.later);
@@ -348,8 +370,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
 
     /// Runs the copy's table at a node.
     fn run_unit(&mut self, node: NodeId, event: Event<P::Msg>, attached: Attached<'_>) -> Outcome {
-        let (cluster, unit) = (self.cluster, self.unit);
-        let place = cluster.place(node, unit);
+        let (cluster, place) = (self.cluster, self.place(node));
         let now = self.now.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick());
         let buffers = if P::BROADCASTS { self.hint(node) } else { Buffers::default() };
         let step = P::on_unit_seeing(self.at(node).unit::<P>(), buffers, place, now, event);
@@ -372,7 +393,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
 
     /// The home, as a node knows it, or by the address.
     fn home_at(&mut self, node: NodeId) -> Option<NodeId> {
-        P::home(self.at(node).state::<P>()).or(self.cluster.place(node, self.unit).fixed_home)
+        P::home(self.at(node).state::<P>()).or(self.place.fixed_home)
     }
 
     /// Does a broadcast buffer of the home seem to hold the unit? Not asked by the home.

@@ -6,10 +6,9 @@ use finespun_protocol::page::{Action, Contents, Event, Message};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, ViewId};
 
 use super::{Attached, Nest, Rights, has_several_threads};
-use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::sys::frames::{self, Page};
-use crate::{globals, meter, misuse, revoke, wire};
+use crate::{globals, misuse, revoke, wire};
 
 impl<P: Live> Nest<'_, '_, P> {
     pub(super) fn act(&mut self, node: NodeId, action: Action<P::Msg>, attached: Attached<'_>) {
@@ -26,7 +25,7 @@ impl<P: Live> Nest<'_, '_, P> {
             }
             Action::Merge => {
                 let page = self.page_of(node, attached);
-                meter::count(cluster, Counter::IncomingDiffs, 1);
+                self.count(Counter::IncomingDiffs, 1);
                 let locked = self.at(node);
                 frames::merge(page, locked.twin(), locked.frame());
             }
@@ -37,7 +36,7 @@ impl<P: Live> Nest<'_, '_, P> {
                 }
             },
             Action::MakeTwin => {
-                meter::count(cluster, Counter::Twins, 1);
+                self.count(Counter::Twins, 1);
                 let locked = self.at(node);
                 let twin = locked.new_twin();
                 frames::snapshot(locked.frame(), twin);
@@ -53,24 +52,24 @@ impl<P: Live> Nest<'_, '_, P> {
             }),
             Action::FlushDone(view) => crate::wait::flush_done(cluster, node, view),
             Action::Wake => crate::wait::wake_views(cluster, node),
-            Action::FetchSkipped => meter::count(cluster, Counter::FetchesSkipped, 1),
-            Action::FlushSkipped => meter::count(cluster, Counter::FlushesSkipped, 1),
-            Action::RightKept => meter::count(cluster, Counter::RightsKept, 1),
-            Action::KeptInVain => meter::count(cluster, Counter::KeptInVain, 1),
-            Action::EnteredExclusive => meter::count(cluster, Counter::ExclusiveEntries, 1),
+            Action::FetchSkipped => self.count(Counter::FetchesSkipped, 1),
+            Action::FlushSkipped => self.count(Counter::FlushesSkipped, 1),
+            Action::RightKept => self.count(Counter::RightsKept, 1),
+            Action::KeptInVain => self.count(Counter::KeptInVain, 1),
+            Action::EnteredExclusive => self.count(Counter::ExclusiveEntries, 1),
             Action::Broadcast => {
                 let page = self.at(node).released();
-                count_message(cluster, Some(Counter::Broadcasts), Attached::Page(page));
+                self.count_message(Some(Counter::Broadcasts), Attached::Page(page));
                 cluster.at(node).broadcast(unit, page);
             }
             Action::DropBuffer => cluster.at(node).drop_buffer(unit),
             Action::HomeMoved => {
-                meter::count(cluster, Counter::Migrations, 1);
-                meter::count(cluster, Counter::MigrationAttempts, 1);
+                self.count(Counter::Migrations, 1);
+                self.count(Counter::MigrationAttempts, 1);
             }
             // Where the question was a look at the home's own state, there was no attempt.
             Action::HomeKept if cluster.variant.metadata == Way::Direct => {}
-            Action::HomeKept => meter::count(cluster, Counter::MigrationAttempts, 1),
+            Action::HomeKept => self.count(Counter::MigrationAttempts, 1),
         }
     }
 
@@ -87,7 +86,7 @@ impl<P: Live> Nest<'_, '_, P> {
     fn page_of(&self, node: NodeId, attached: Attached<'_>) -> Page {
         match attached {
             Attached::Page(page) => {
-                meter::count(self.cluster, Counter::PageTransfers, 1);
+                self.count(Counter::PageTransfers, 1);
                 page
             }
             Attached::Buffered(page) => page,
@@ -115,7 +114,7 @@ impl<P: Live> Nest<'_, '_, P> {
                 Ok(())
             }
             (Access::None, _) => {
-                meter::count(cluster, Counter::Invalidations, 1);
+                self.count(Counter::Invalidations, 1);
                 mapping.invalidate(page..page + 1)
             }
             (Access::Read, Rights::Grow) => {
@@ -165,8 +164,8 @@ impl<P: Live> Nest<'_, '_, P> {
         } else {
             // At the home only whether anything changed is of interest.
             if to != NodeSet::only(from) {
-                meter::count(self.cluster, Counter::Diffs, 1);
-                meter::count(self.cluster, Counter::DiffBytes, diff.len() as u64);
+                self.count(Counter::Diffs, 1);
+                self.count(Counter::DiffBytes, diff.len() as u64);
             }
             to.iter().for_each(|to| self.send_one(from, to, msg, Attached::Diff(diff)));
         }
@@ -193,29 +192,29 @@ impl<P: Live> Nest<'_, '_, P> {
         {
             // Messages and bytes are counted when they leave.
             if let Some(own) = P::counter(msg) {
-                meter::count(cluster, own, 1);
+                self.count(own, 1);
             }
             return;
         }
-        count_message(cluster, P::counter(msg), attached);
+        self.count_message(P::counter(msg), attached);
         match way {
             Way::Message => wire::send_protocol(cluster, to, self.unit, P::words(msg), attached),
             Way::Direct if msg.is_between_equals() => self.later.put(from, to, msg, attached),
             Way::Direct => self.deliver_nested(from, to, msg, attached),
         }
     }
-}
 
-/// What crosses between nodes: messages over a network, remote operations over shared memory.
-fn count_message(cluster: &Cluster, own: Option<Counter>, attached: Attached<'_>) {
-    let contents = match attached {
-        Attached::Nothing | Attached::Buffered(_) => 0,
-        Attached::Page(_) => UNIT_BYTES,
-        Attached::Diff(diff) => diff.len(),
-    };
-    meter::count(cluster, Counter::Messages, 1);
-    meter::count(cluster, Counter::Bytes, (wire::HEADER_BYTES + contents) as u64);
-    if let Some(own) = own {
-        meter::count(cluster, own, 1);
+    /// What crosses between nodes: messages over a network, remote operations over shared memory.
+    fn count_message(&self, own: Option<Counter>, attached: Attached<'_>) {
+        let contents = match attached {
+            Attached::Nothing | Attached::Buffered(_) => 0,
+            Attached::Page(_) => UNIT_BYTES,
+            Attached::Diff(diff) => diff.len(),
+        };
+        self.count(Counter::Messages, 1);
+        self.count(Counter::Bytes, (wire::HEADER_BYTES + contents) as u64);
+        if let Some(own) = own {
+            self.count(own, 1);
+        }
     }
 }

@@ -111,7 +111,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     fn ask_home(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
         let mut nest = Self::new(cluster, unit, cluster.me);
         nest.by_view(Rights::Left);
-        let manager = cluster.place(cluster.me, unit).manager;
+        let manager = nest.place.manager;
         let asks = nest.meaning() == Ahead::First && nest.home().is_none() && !nest.may_look_at(manager);
         if asks {
             // Brings the name of the home, and nothing else.
@@ -146,7 +146,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
             return false;
         }
         let me = self.cluster.me;
-        let manager = self.cluster.place(me, self.unit).manager;
+        let manager = self.place.manager;
         let home = match self.home() {
             Some(home) => Some(home),
             None if !self.may_look_at(manager) => return false,
@@ -189,8 +189,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
 
     /// What a fault of this process's view would mean now.
     fn meaning(&mut self) -> Ahead {
-        let (me, view) = (self.cluster.me, self.cluster.my_view());
-        let place = self.cluster.place(me, self.unit);
+        let (me, view, place) = (self.cluster.me, self.cluster.my_view(), self.place);
         P::ahead(self.at(me).state::<P>(), place, view)
     }
 
@@ -222,7 +221,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     /// Has somebody touched the page, so that it has a home? A guess does not decide whose it is. False if this process may not
     /// look at the manager.
     fn is_chosen(&mut self) -> bool {
-        let manager = self.cluster.place(self.cluster.me, self.unit).manager;
+        let manager = self.place.manager;
         self.may_look_at(manager) && self.chosen(manager).is_some()
     }
 

@@ -192,6 +192,8 @@ impl Release {
 pub struct Locked<'a> {
     node: &'a Segment,
     unit: UnitId,
+    /// The unit's in that segment.
+    slot: *mut UnitSlot,
 }
 
 /// One node's segment and frames.
@@ -256,14 +258,9 @@ impl Segment {
 
     /// Takes the lock of a unit.
     pub fn lock(&self, unit: UnitId) -> Locked<'_> {
-        self.unit_lock(unit).lock();
-        Locked { node: self, unit }
-    }
-
-    fn unit_lock(&self, unit: UnitId) -> &WordLock {
-        let slot: *mut UnitSlot = self.pointer(self.shape.unit, unit.0 as usize);
-        // SAFETY: the slot is mapped and zeroed at first, a free lock; nobody makes a &mut to the lock field.
-        unsafe { &(*slot).lock }
+        let locked = Locked { node: self, unit, slot: self.pointer(self.shape.unit, unit.0 as usize) };
+        locked.lock().lock();
+        locked
     }
 
     /// The frame of a unit, in the mapping that is always writable.
@@ -462,8 +459,9 @@ impl<'a> Locked<'a> {
         self.unit
     }
 
-    fn slot(&self) -> *mut UnitSlot {
-        self.node.pointer(self.node.shape.unit, self.unit.0 as usize)
+    const fn lock(&self) -> &WordLock {
+        // SAFETY: the slot is mapped for 'a and zeroed at first, a free lock; nobody makes a &mut to the lock field.
+        unsafe { &(*self.slot).lock }
     }
 
     /// The node's copy, to read.
@@ -471,14 +469,14 @@ impl<'a> Locked<'a> {
         self.check::<P>();
         // SAFETY: the job runs P, so nothing else was written; the unit's lock is held by self, and every &mut to the copy
         // borrows a Locked mutably.
-        unsafe { (*self.slot()).unit.state() }
+        unsafe { (*self.slot).unit.state() }
     }
 
     /// The node's copy.
     pub fn unit<P: Live>(&mut self) -> &mut P::Unit {
         self.check::<P>();
         // SAFETY: the job runs P; the unit's lock is held by self, and self is borrowed mutably.
-        unsafe { (*self.slot()).unit.state_mut() }
+        unsafe { (*self.slot).unit.state_mut() }
     }
 
     /// The directory entry, if this node is the unit's home.
@@ -505,22 +503,24 @@ impl<'a> Locked<'a> {
     /// The unit is flushed in this release. How many releases of the view ago was it last, with a change, and not unmapped since?
     pub fn flushed_in(&mut self, release: Release) -> Option<u32> {
         // SAFETY: the lock is held, and self is borrowed mutably.
-        let slot = unsafe { &mut *self.slot() };
-        slot.changed_before = std::mem::replace(&mut slot.changed_in, release.mark());
-        release.since(slot.changed_before)
+        let before = unsafe {
+            (*self.slot).changed_before = (*self.slot).changed_in;
+            (*self.slot).changed_in = release.mark();
+            (*self.slot).changed_before
+        };
+        release.since(before)
     }
 
     /// That flush found no change.
     pub fn flushed_nothing(&mut self) {
         // SAFETY: as in `flushed_in`.
-        let slot = unsafe { &mut *self.slot() };
-        slot.changed_in = slot.changed_before;
+        unsafe { (*self.slot).changed_in = (*self.slot).changed_before };
     }
 
     /// A mapping goes: no reason to believe that the unit will soon be written again.
     pub fn forget_flushes(&mut self) {
         // SAFETY: as in `flushed_in`.
-        unsafe { (*self.slot()).changed_in = 0 };
+        unsafe { (*self.slot).changed_in = 0 };
     }
 
     /// The frame.
@@ -536,13 +536,13 @@ impl<'a> Locked<'a> {
     /// Is there a twin?
     pub fn has_twin(&self) -> bool {
         // SAFETY: the lock is held.
-        unsafe { (*self.slot()).twin > 0 }
+        unsafe { (*self.slot).twin > 0 }
     }
 
     /// The twin; there must be one.
     pub fn twin(&self) -> *mut u8 {
         // SAFETY: the lock is held.
-        let twin = unsafe { (*self.slot()).twin };
+        let twin = unsafe { (*self.slot).twin };
         assert!(twin > 0, "unit {:?} has no twin", self.unit);
         self.node.pointer::<[u8; UNIT_BYTES]>(self.node.shape.twin, twin as usize - 1).cast()
     }
@@ -551,7 +551,7 @@ impl<'a> Locked<'a> {
     pub fn new_twin(&mut self) -> *mut u8 {
         let twin = self.node.take_twin();
         // SAFETY: the lock is held, and self is borrowed mutably.
-        let old = unsafe { std::mem::replace(&mut (*self.slot()).twin, twin) };
+        let old = unsafe { std::mem::replace(&mut (*self.slot).twin, twin) };
         assert!(old == 0, "unit {:?} has a twin already", self.unit);
         self.twin()
     }
@@ -559,7 +559,7 @@ impl<'a> Locked<'a> {
     /// Gives the twin's memory back.
     pub fn drop_twin(&mut self) {
         // SAFETY: as in `new_twin`.
-        let twin = unsafe { std::mem::replace(&mut (*self.slot()).twin, 0) };
+        let twin = unsafe { std::mem::replace(&mut (*self.slot).twin, 0) };
         assert!(twin > 0, "unit {:?} has no twin to drop", self.unit);
         self.node.give_twin(twin);
     }
@@ -567,6 +567,6 @@ impl<'a> Locked<'a> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.node.unit_lock(self.unit).unlock();
+        self.lock().unlock();
     }
 }
