@@ -46,18 +46,23 @@ const ASIDE_MAX: usize = 6;
 
 /// The messages put aside, in order.
 pub struct Later<M> {
-    list: [Option<Aside<M>>; ASIDE_MAX],
+    /// None were, as in most nests, which then need not make the list.
+    list: Option<[Option<Aside<M>>; ASIDE_MAX]>,
 }
 
 impl<M: Copy + Eq> Later<M> {
     /// None.
     pub const fn new() -> Self {
-        Self { list: [const { None }; ASIDE_MAX] }
+        Self { list: None }
+    }
+
+    fn list(&mut self) -> &mut [Option<Aside<M>>; ASIDE_MAX] {
+        self.list.get_or_insert_default()
     }
 
     /// Puts a message aside. The same words from or to one more node join what is there.
     pub fn put(&mut self, from: NodeId, to: NodeId, msg: M, attached: Attached<'_>) {
-        for aside in self.list.iter_mut().flatten().filter(|aside| aside.msg == msg) {
+        for aside in self.list().iter_mut().flatten().filter(|aside| aside.msg == msg) {
             if aside.from == NodeSet::only(from) {
                 // What is sent to several nodes carries the same.
                 aside.to = aside.to.with(to);
@@ -72,26 +77,26 @@ impl<M: Copy + Eq> Later<M> {
     }
 
     fn push(&mut self, aside: Aside<M>) {
-        let free = self.list.iter_mut().find(|place| place.is_none());
+        let free = self.list().iter_mut().find(|place| place.is_none());
         *free.expect("a nest puts few messages aside") = Some(aside);
     }
 
     /// Takes the first one.
     pub fn next(&mut self) -> Option<Aside<M>> {
-        // Most nests put nothing aside.
-        let first = self.list[0].take()?;
-        self.list.rotate_left(1);
+        let list = self.list.as_mut()?;
+        let first = list[0].take()?;
+        list.rotate_left(1);
         Some(first)
     }
 
     /// Adds what another nest put aside. Answers in the same words to the same node join: there may be one from every node.
     pub fn append(&mut self, other: &mut Self) {
-        for aside in other.list.iter_mut().map_while(Option::take) {
+        for aside in other.list.iter_mut().flatten().map_while(Option::take) {
             let joins = |there: &&mut Aside<M>| {
                 let bare = matches!((&there.kept, &aside.kept), (Kept::Nothing, Kept::Nothing));
                 bare && there.msg == aside.msg && there.to == aside.to
             };
-            match self.list.iter_mut().flatten().find(joins) {
+            match self.list().iter_mut().flatten().find(joins) {
                 Some(there) => there.from = there.from.union(aside.from),
                 None => self.push(aside),
             }

@@ -340,7 +340,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     }
 
     /// Gives the locks back, then executes what was put aside, each message as a nest of its own.
-    fn finish(mut self) {
+    fn finish(&mut self) {
         self.give_back_from(0);
         while let Some(Aside { from, to, msg, kept }) = self.later.next() {
             for from in from.iter() {
