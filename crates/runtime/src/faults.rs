@@ -69,12 +69,19 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
         return tmk::fault(cluster, unit, writes);
     }
     let view = cluster.my_view();
-    let event = if writes { Demand::WriteFault { view, since } } else { Demand::ReadFault { view, since } };
+    let mut is_first_touch = false;
     loop {
         let last = wait::last_event(cluster);
-        match nest::present(cluster, unit, event, Rights::Grow) {
+        let outcome = if writes {
+            let (outcome, is_first) = nest::present_store(cluster, unit, since);
+            is_first_touch |= is_first;
+            outcome
+        } else {
+            nest::present(cluster, unit, Demand::ReadFault { view, since }, Rights::Grow)
+        };
+        match outcome {
             Outcome::Done | Outcome::Begun => {
-                if writes && ahead::is_on(cluster) {
+                if is_first_touch && ahead::is_on(cluster) {
                     ahead::first_touch::go_on(cluster, unit, since);
                 }
                 return cluster.flush_messages();

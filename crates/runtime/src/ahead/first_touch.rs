@@ -24,7 +24,7 @@ thread_local! {
     static STREAMS: RefCell<Streams> = const { RefCell::new(Streams::NONE) };
 }
 
-/// A write fault at this page has been served: opens pages behind it, if it is one of a stream of first touches.
+/// A write fault at this page, which the node had not used before, has been served: opens pages behind it, if it is one of a stream of first touches.
 pub fn go_on(cluster: &Cluster, unit: UnitId, since: Time) {
     with_streams(&STREAMS, |streams| go_on_stream(cluster, streams, unit, since));
 }

@@ -188,7 +188,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     }
 
     /// What a fault of this process's view would mean now.
-    fn meaning(&mut self) -> Ahead {
+    pub(super) fn meaning(&mut self) -> Ahead {
         let (me, view, place) = (self.cluster.me, self.cluster.my_view(), self.place);
         P::ahead(self.at(me).state::<P>(), place, view)
     }
