@@ -85,6 +85,32 @@ static void first_touches(void)
     report("touch-page", samples, 5, (double)pages);
 }
 
+/* Pages that were just used are used again; before that, another page may lose its right to write, which the kernel must make known
+ * to the processor: some then forget every page. */
+static void loads(const char *name, bool after_protect)
+{
+    size_t pages = rounds < 100 ? 16 : 1000, samples_wanted = rounds < 100 ? 2 : 200;
+    char *memory = map((pages + 1) * PAGE, PROT_READ | PROT_WRITE), *other = memory + pages * PAGE;
+    memset(memory, 1, (pages + 1) * PAGE);
+    uint64_t *samples = calloc(samples_wanted, sizeof *samples), sum = 0;
+    for (size_t i = 0; i < samples_wanted; i++) {
+        if (mprotect(other, PAGE, after_protect ? PROT_READ : PROT_READ | PROT_WRITE) != 0)
+            exit(1);
+        uint64_t began = now();
+        for (size_t page = 0; page < pages; page++)
+            sum += *(volatile char *)(memory + page * PAGE + page * 64 % PAGE);
+        samples[i] = now() - began;
+        if (mprotect(other, PAGE, PROT_READ | PROT_WRITE) != 0)
+            exit(1);
+        *(volatile char *)other = 1;
+    }
+    report(name, samples, samples_wanted, (double)pages);
+    if (sum == 0)
+        exit(1);
+    free(samples);
+    munmap(memory, (pages + 1) * PAGE);
+}
+
 static void stream(void)
 {
     size_t bytes = rounds < 100 ? 1u << 20 : 64u << 20, mib = bytes >> 20;
@@ -110,6 +136,8 @@ int main(int argc, char **argv)
     floors_of_faults();
     copies();
     first_touches();
+    loads("load-page", false);
+    loads("load-page-after-protect", true);
     stream();
     floors_of_pairs();
     floors_of_tcp();

@@ -34,6 +34,8 @@ const FLOORS: &[&str] = &[
     "upgrade-mprotect",
     "copy-page",
     "touch-page",
+    "load-page",
+    "load-page-after-protect",
     "compare-copy-16",
     "line-round-trip",
     "ring-page",

@@ -21,6 +21,14 @@ const FLUSHES_MAX: u32 = 512;
 
 /// Marks a unit on a list being released: its view may keep the right to write.
 const KEPT: u32 = 1 << 31;
+/// Marks one whose view should lose it.
+const TAKEN: u32 = 1 << 30;
+
+/// To take rights is one system call for each run of pages, and worse: the kernel drops what the processor knows of addresses, in a virtual
+/// machine all of it (5 to 20 ns for each page of the program's that is used next). So few rights are not taken
+/// at once, but left on trial until they are so many, or this is so many releases old. Meanwhile each release compares the pages.
+const TRIAL_PAGES: usize = 16;
+const TRIAL_RELEASES: u32 = 8;
 
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
 pub fn release(cluster: &Cluster) {
@@ -124,35 +132,73 @@ fn prepare(cluster: &Cluster, units: &mut [u32], release: Option<Release>, sever
     if several_threads && release.is_none() {
         return Rights::Shrink;
     }
-    let (_, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
     units.sort_unstable();
-    let mut run = 0..0;
-    for marked in units {
-        let unit = *marked;
-        let (access, again) = nest::before_flush(cluster, UnitId(unit), release);
-        if again {
-            *marked |= KEPT;
-        }
+    let mut taken = 0;
+    for unit in units.iter_mut() {
+        let (access, again) = nest::before_flush(cluster, UnitId(*unit), release);
         // A unit that lost its mapping since it was written must not become readable.
-        if again || several_threads || access != Access::Write {
-            continue;
+        match (again, access) {
+            (true, _) => *unit |= KEPT,
+            (false, Access::Write) => {
+                *unit |= TAKEN;
+                taken += 1;
+            }
+            (false, Access::Read | Access::None) => {}
         }
-        if unit != run.end && !run.is_empty() {
-            protect(cluster, mapping, run.clone());
-            run = unit..unit;
+    }
+    let mark = if release.is_some_and(|release| stay_on_trial(cluster, release, taken)) { KEPT } else { 0 };
+    let mut runs = Runs::new(cluster);
+    for unit in units.iter_mut().filter(|unit| **unit & TAKEN != 0) {
+        *unit = *unit & !TAKEN | mark;
+        if mark == 0 && !several_threads {
+            runs.add(*unit);
         }
-        run = if run.is_empty() { unit..unit + 1 } else { run.start..unit + 1 };
     }
-    if !run.is_empty() {
-        protect(cluster, mapping, run.clone());
-    }
+    runs.end();
     if several_threads { Rights::Shrink } else { Rights::Shrunk }
 }
 
-fn protect(cluster: &Cluster, mapping: &finespun_sys::view::View, run: Range<u32>) {
-    let first = UnitId(run.start);
-    if let Err(error) = mapping.protect(run) {
-        misuse::mapping(cluster, first, Access::Read, &error);
+/// Are these few rights, which a release would take, left for now?
+fn stay_on_trial(cluster: &Cluster, release: Release, rights: usize) -> bool {
+    let since = &cluster.mine().view(cluster.my_view()).on_trial_since;
+    let began = since.load(Ordering::Relaxed);
+    let stay = rights > 0 && rights < TRIAL_PAGES && (began == 0 || release.ago(began) < TRIAL_RELEASES);
+    if !stay {
+        since.store(0, Ordering::Relaxed);
+    } else if began == 0 {
+        since.store(release.number(), Ordering::Relaxed);
+    }
+    stay
+}
+
+/// Runs of pages that lose the right to write.
+struct Runs<'a> {
+    cluster: &'a Cluster,
+    run: Range<u32>,
+}
+
+impl<'a> Runs<'a> {
+    const fn new(cluster: &'a Cluster) -> Self {
+        Self { cluster, run: 0..0 }
+    }
+
+    /// The next page, behind those before.
+    fn add(&mut self, page: u32) {
+        if page != self.run.end || self.run.is_empty() {
+            self.end();
+            self.run = page..page;
+        }
+        self.run.end = page + 1;
+    }
+
+    fn end(&mut self) {
+        if self.run.is_empty() {
+            return;
+        }
+        let (_, mapping) = self.cluster.view.as_ref().expect("only a process of the program releases");
+        if let Err(error) = mapping.protect(self.run.clone()) {
+            misuse::mapping(self.cluster, UnitId(self.run.start), Access::Read, &error);
+        }
     }
 }
 
