@@ -1,7 +1,8 @@
 /* A fault: signal, one change of rights, one page copied.
  *
  * A page of a file in memory that is mapped twice, as the shared memory's are.  A read miss copies a page into it and opens it
- * for reading; a write upgrade copies it, its twin, elsewhere and opens it for writing.
+ * for reading; a write upgrade copies it, its twin, elsewhere and opens it for writing.  Last, the parts of long reads and of
+ * invalidations, without any fault.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "floors.h"
 
@@ -35,11 +36,24 @@ static uint64_t moment(void)
     return fault.looks_at_clock ? now() : 0;
 }
 
-static int open_entry(uintptr_t page)
+static int open_entries(uintptr_t page, size_t pages)
 {
-    struct uffdio_continue entry = {.range = {.start = page, .len = PAGE},
+    struct uffdio_continue entry = {.range = {.start = page, .len = pages * PAGE},
                                     .mode = UFFDIO_CONTINUE_MODE_DONTWAKE | UFFDIO_CONTINUE_MODE_WP};
     return ioctl(fault.descriptor, UFFDIO_CONTINUE, &entry);
+}
+
+static int open_to_read(uintptr_t page, size_t pages)
+{
+    return fault.way == BY_MPROTECT ? mprotect((void *)page, pages * PAGE, PROT_READ) : open_entries(page, pages);
+}
+
+/* Pages side by side, open or not, by one call. */
+static void close_all(uintptr_t page, size_t pages)
+{
+    void *first = (void *)page;
+    if (fault.way == BY_MPROTECT ? mprotect(first, pages * PAGE, PROT_NONE) : madvise(first, pages * PAGE, MADV_DONTNEED))
+        exit(1);
 }
 
 static int protect(uintptr_t page, bool on)
@@ -60,7 +74,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     if (fault.purpose == MISS) {
         memcpy(fault.shadow + offset, fault.elsewhere + offset, PAGE);
         fault.copied = moment();
-        failed = fault.way == BY_MPROTECT ? mprotect((void *)page, PAGE, PROT_READ) : open_entry(page);
+        failed = open_to_read(page, 1);
     } else {
         memcpy(fault.elsewhere + offset, fault.shadow + offset, PAGE);
         failed = fault.way == BY_MPROTECT ? mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) : protect(page, false);
@@ -106,8 +120,7 @@ static bool open_pages(size_t bytes)
         memset(fault.shadow + offset, 0, PAGE);
         memset(fault.elsewhere + offset, 1, PAGE);
         uintptr_t page = (uintptr_t)fault.pages + offset;
-        int failed = fault.way == BY_MPROTECT ? mprotect((void *)page, PAGE, PROT_READ) : open_entry(page);
-        if (failed)
+        if (open_to_read(page, 1))
             return false;
         (void)*(volatile char *)page;
     }
@@ -213,6 +226,62 @@ static void fault_parts(void)
     end_faults(pages * PAGE);
 }
 
+/* The pages that one fault opens in a long read. */
+#define WINDOW 32u
+
+/* The least that a sequential read of another node's pages can cost: in windows they are copied, opened by one call, and read.  No
+ * fault, no lock, no table. */
+static void copy_open_read(const char *name, way way)
+{
+    size_t bytes = rounds < 100 ? 1u << 20 : 64u << 20, window = WINDOW * PAGE;
+    if (!begin_faults(way, MISS, bytes))
+        return;
+    uint64_t samples[5], sum = 0;
+    for (size_t i = 0; i < 5; i++) {
+        memset(fault.elsewhere, 1 + (int)i, bytes);
+        close_all((uintptr_t)fault.pages, bytes / PAGE);
+        uint64_t began = now();
+        for (size_t offset = 0; offset < bytes; offset += window) {
+            for (size_t page = offset; page < offset + window; page += PAGE)
+                memcpy(fault.shadow + page, fault.elsewhere + page, PAGE);
+            if (open_to_read((uintptr_t)fault.pages + offset, WINDOW))
+                exit(1);
+            const uint64_t *words = (const uint64_t *)(fault.pages + offset);
+            for (size_t word = 0; word < window / sizeof *words; word++)
+                sum += words[word];
+        }
+        samples[i] = now() - began;
+    }
+    report(name, samples, 5, (double)(bytes >> 20));
+    if (sum == 0)
+        exit(1);
+    end_faults(bytes);
+}
+
+/* The least that closing 64 scattered pages can cost: one call for all of them, where those between are closed already. */
+static void close_scattered(const char *name, way way)
+{
+    enum { OPEN = 64, APART = 16 };
+    size_t repeats = rounds < 100 ? 1 : 50;
+    if (!begin_faults(way, MISS, OPEN * APART * PAGE))
+        return;
+    uintptr_t first = (uintptr_t)fault.pages;
+    uint64_t samples[50];
+    for (size_t i = 0; i < repeats; i++) {
+        close_all(first, OPEN * APART);
+        for (size_t page = 0; page < OPEN; page++) {
+            if (open_to_read(first + page * APART * PAGE, 1))
+                exit(1);
+            (void)*(volatile char *)(first + page * APART * PAGE);
+        }
+        uint64_t began = now();
+        close_all(first, OPEN * APART);
+        samples[i] = now() - began;
+    }
+    report(name, samples, repeats, OPEN);
+    end_faults(OPEN * APART * PAGE);
+}
+
 void floors_of_faults(void)
 {
     fault_cost("fault-uffd", BY_USERFAULTFD, MISS);
@@ -220,4 +289,8 @@ void floors_of_faults(void)
     fault_cost("upgrade-uffd", BY_USERFAULTFD, UPGRADE);
     fault_cost("upgrade-mprotect", BY_MPROTECT, UPGRADE);
     fault_parts();
+    copy_open_read("copy-open-read-mib-uffd", BY_USERFAULTFD);
+    copy_open_read("copy-open-read-mib-mprotect", BY_MPROTECT);
+    close_scattered("close-scattered-uffd", BY_USERFAULTFD);
+    close_scattered("close-scattered-mprotect", BY_MPROTECT);
 }

@@ -36,6 +36,8 @@ const FLOORS: &[&str] = &[
     "touch-page",
     "load-page",
     "load-page-after-protect",
+    "copy-open-read-mib-mprotect",
+    "close-scattered-mprotect",
     "compare-copy-16",
     "line-round-trip",
     "ring-page",

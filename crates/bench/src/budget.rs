@@ -149,6 +149,9 @@ impl Judge<'_> {
     fn reading(&mut self) {
         let speed = self.ratio("stream-mib", "memcpy-mib").map(|times| 1.0 / times);
         self.line("sequential remote read", "of memcpy's speed", 0.6, true, speed);
+        // What can be had of that, without any fault, lock or table.
+        let floor = format!("copy-open-read-mib-{}", self.mechanism());
+        self.at_most("sequential remote read", &format!("x {floor}"), 1.35, self.ratio("stream-mib", &floor));
         let bytes = |case| self.case(case).map(|row| count(row, "bytes")).filter(|bytes| *bytes > 0.0);
         let more = bytes("random-page").zip(bytes("read-miss")).map(|(random, one)| random / one);
         self.at_most("random remote read", "x the bytes of its pages", 1.05, more);

@@ -30,7 +30,7 @@ const REFERENCES: &[Reference] = &[
     Reference { case: "flag-round-trip", floor: Some("line-round-trip"), peer: None },
     Reference { case: "barrier-crowd", floor: Some("pthread-barrier-8"), peer: None },
     Reference { case: "barrier-", floor: Some("spin-barrier"), peer: Some("mpi-barrier") },
-    Reference { case: "stream-mib", floor: Some("memcpy-mib"), peer: None },
+    Reference { case: "stream-mib", floor: Some("copy-open-read-mib"), peer: None },
     Reference { case: "fill-page", floor: Some("touch-page"), peer: None },
     Reference { case: "random-page", floor: Some("fault"), peer: None },
 ];
@@ -143,8 +143,8 @@ fn floor_of<'a>(results: &'a Results, row: &Row, floor: &str) -> Option<&'a Row>
     let name = match floor {
         "compare-copy" => format!("compare-copy-{}", row.case.rsplit('-').next()?),
         "fault" if row.transport == "tcp" && row.counts.contains_key("messages") => "tcp-page-busy".to_owned(),
-        "fault" | "upgrade" if row.faults == "mprotect" => format!("{floor}-mprotect"),
-        "fault" | "upgrade" => format!("{floor}-uffd"),
+        "fault" | "upgrade" | "copy-open-read-mib" if row.faults == "mprotect" => format!("{floor}-mprotect"),
+        "fault" | "upgrade" | "copy-open-read-mib" => format!("{floor}-uffd"),
         plain => plain.to_owned(),
     };
     results.reference(Kind::Floor, &name)
