@@ -23,6 +23,7 @@ const FLUSHES_MAX: u32 = 512;
 const KEPT: u32 = 1 << 31;
 /// Marks one whose view should lose it.
 const TAKEN: u32 = 1 << 30;
+const _: () = assert!(finespun_heap::LIMIT_PAGES_MAX <= TAKEN, "the marks are no part of a page's number");
 
 /// To take rights is one system call for each run of pages, and worse: the kernel drops what the processor knows of addresses, in a virtual
 /// machine all of it (5 to 20 ns for each page of the program's that is used next). So few rights are not taken
