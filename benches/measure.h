@@ -7,6 +7,7 @@
 #define _GNU_SOURCE /* for the CPU_ macros: this header comes first */
 #endif
 #include <sched.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,18 @@ static inline uint64_t now(void)
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Reads memory at the speed of its loads: each word is added to the one of four sums whose turn it is, since a single sum waits for itself and
+ * takes twice as long as the loads.  `count` is a multiple of four. */
+static inline uint64_t sum_of_words(const uint64_t *words, size_t count)
+{
+    uint64_t first = 0, second = 0, third = 0, fourth = 0;
+    for (size_t word = 0; word < count; word += 4) {
+        first += words[word], second += words[word + 1];
+        third += words[word + 2], fourth += words[word + 3];
+    }
+    return first + second + third + fourth;
 }
 
 /* The cores that the program began with: a thread or process made after the first pin inherits only one. */

@@ -346,10 +346,7 @@ static void long_read(bench *bench, const char *name, uint64_t *data, size_t ope
 
 static uint64_t in_sequence(bench *bench, uint64_t *data)
 {
-    uint64_t sum = 0;
-    for (size_t word = 0; word < bench->extent.stream / sizeof(uint64_t); word++)
-        sum += data[word];
-    return sum;
+    return sum_of_words(data, bench->extent.stream / sizeof *data);
 }
 
 /* One page in eight, none twice, in an order that nobody can foresee: what is fetched beside them is of no use. */
