@@ -22,7 +22,7 @@ use std::ops::Range;
 /// How many streams a thread follows.
 const STREAMS: usize = 8;
 /// The longest window.
-pub const WINDOW_MAX: u32 = 32;
+pub const WINDOW_MAX: u32 = 64;
 /// The first window.
 const WINDOW_MIN: u32 = 2;
 /// So many pages side by side make a stream.
@@ -30,6 +30,8 @@ const RUN_MIN: u32 = 3;
 /// Pages that a thread may bet at first, and again when history has proved right.
 const CREDIT: u32 = 8;
 const CREDIT_AGAIN: u32 = 2;
+/// And at most.
+const CREDIT_MAX: u32 = 32;
 /// One in so many bets that end with the history asks a question.
 const ASKS: u32 = 8;
 
@@ -142,7 +144,7 @@ impl Streams {
         };
         let it = &mut self.list[stream];
         if it.bet > 0 {
-            self.credit = (2 * self.credit).clamp(CREDIT_AGAIN, WINDOW_MAX);
+            self.credit = (2 * self.credit).clamp(CREDIT_AGAIN, CREDIT_MAX);
         }
         let from = Some((it.last, it.interval == interval));
         (it.last, it.turn, it.interval, it.bet) = (unit, turn, interval, 0);
@@ -233,7 +235,7 @@ mod tests {
         assert_eq!(fault(&mut streams, 7), (0, 0));
         assert_eq!(fault(&mut streams, 8), (1, 0));
         let mut unit = 9;
-        for window in [2, 4, 8, 16, 32, 32] {
+        for window in [2, 4, 8, 16, 32, 64, 64] {
             assert_eq!(fault(&mut streams, unit), (1, window));
             unit += window + 1;
         }
