@@ -33,7 +33,7 @@ use crate::aside::{Aside, Later};
 use crate::cluster::Cluster;
 use crate::join::{self, Joined, Outbox};
 use crate::live::Live;
-use crate::sys::frames::Page;
+use crate::sys::frames::{Page, Row};
 use crate::sys::segment::{Locked, Release};
 use crate::sys::slot::Slot;
 use crate::{meter, misuse, tmk};
@@ -98,8 +98,8 @@ struct Nest<'a, 'm, P: Live> {
     before: Access,
     /// Is the page to be opened for reading, or closed, by the presenter? Only under [`Rights::Left`].
     is_left: bool,
-    /// Whose nest comes next: the page behind (1), the one before (-1), or nobody knows (0).
-    next: i32,
+    /// The pages side by side of which this is one, if the presenter knows of them.
+    row: Option<&'a mut Row>,
     /// When the presenter's events happen, where that is not now. A copy may be taken for older than it is, as old as the fault it is fetched
     /// for: a notice in between may then make it be fetched again in vain, never the other way round, for whoever compares times asks
     /// whether one is later.
@@ -325,7 +325,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
             rights: Rights::Shrink,
             before: Access::None,
             is_left: false,
-            next: 0,
+            row: None,
             now: None,
             held,
             later: Later::new(),
@@ -386,6 +386,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
 
     /// Runs the copy's table at a node.
     fn run_unit(&mut self, node: NodeId, event: Event<P::Msg>, attached: Attached<'_>) -> Outcome {
+        self.ask_for_lines();
         let (cluster, place) = (self.cluster, self.place(node));
         let now = self.now.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick());
         let buffers = if P::BROADCASTS { self.hint(node) } else { Buffers::default() };
@@ -433,8 +434,17 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         self.perform(to, &step, attached);
     }
 
+    /// Of the page that is copied next.
+    #[inline]
+    fn ask_for_lines(&mut self) {
+        if let Some(row) = &mut self.row {
+            row.ask();
+        }
+    }
+
     /// Performs a step's actions at a node, in order.
     fn perform(&mut self, node: NodeId, step: &Result<Step<P::Msg>, P::Impossible>, attached: Attached<'_>) -> Outcome {
+        self.ask_for_lines();
         let step = match step {
             Ok(step) => step,
             Err(impossible) => misuse::bug(self.cluster, self.unit, node, impossible),

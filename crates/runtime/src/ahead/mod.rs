@@ -31,6 +31,7 @@ use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::ahead::{Guess, Guessed, Tried};
+use crate::sys::frames::Row;
 use crate::{meter, misuse, nest, refresh, tmk, wait};
 use history::History;
 use streams::{Found, Streams, WINDOW_MAX};
@@ -158,7 +159,7 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: R
         None if tmk::runs(cluster) => return None,
         None => asked.push(unit.0),
     }
-    let mut open = 0;
+    let (mut open, mut row) = (0, Row::new());
     for ahead in 1..=room.pages {
         let Some(page) =
             unit.0.checked_add_signed(step * ahead as i32).filter(|page| (*page as usize) < cluster.shape.pages)
@@ -166,8 +167,8 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: R
             break;
         };
         // Whose frames the engine has not mapped yet, as on new ground, nobody can ask for in advance.
-        let next = if ahead < room.pages && room.guess == Guess::Known { step } else { 0 };
-        match try_ahead(cluster, Guessed { unit: UnitId(page), guess: room.guess, next }, since) {
+        row.next = if ahead < room.pages && room.guess == Guess::Known { step } else { 0 };
+        match try_ahead(cluster, Guessed { unit: UnitId(page), guess: room.guess }, &mut row, since) {
             Tried::Refused => break,
             Tried::WasOpen => {}
             Tried::Left => left.push(page),
@@ -187,10 +188,10 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: R
     Some(open)
 }
 
-fn try_ahead(cluster: &Cluster, guessed: Guessed, since: Time) -> Tried {
+fn try_ahead(cluster: &Cluster, guessed: Guessed, row: &mut Row, since: Time) -> Tried {
     let unit = guessed.unit;
     if !tmk::runs(cluster) {
-        return nest::ahead::try_ahead(cluster, guessed, since);
+        return nest::ahead::try_ahead(cluster, guessed, row, since);
     }
     if tmk::access(cluster, unit) != Access::None {
         return Tried::WasOpen;

@@ -18,9 +18,9 @@ impl<P: Live> Nest<'_, '_, P> {
             Action::Install => {
                 let page = self.page_of(node, attached);
                 let frame = self.at(node).frame();
-                match self.next {
-                    0 => frames::install(page, frame),
-                    next => frames::install_before(page, frame, next),
+                match &mut self.row {
+                    Some(run) => run.install(page, frame),
+                    None => frames::install(page, frame),
                 }
             }
             Action::Merge => {

@@ -16,6 +16,7 @@ use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, S
 use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::misuse;
+use crate::sys::frames::Row;
 
 /// A first touch is presented so often at most: to ask the manager, to ask at home, to be served.
 const PRESENTED_MAX: usize = 3;
@@ -52,8 +53,6 @@ pub struct Guessed {
     pub unit: UnitId,
     /// How good the guess is.
     pub guess: Guess,
-    /// Will the page behind it be tried next (1), or the one before it (-1), or none (0)?
-    pub next: i32,
 }
 
 impl Guess {
@@ -66,9 +65,9 @@ impl Guess {
 }
 
 /// Presents a read fault that has not happened, unless it would take more from somebody than the guess is worth.
-pub fn try_ahead(cluster: &Cluster, guessed: Guessed, since: Time) -> Tried {
+pub fn try_ahead(cluster: &Cluster, guessed: Guessed, row: &mut Row, since: Time) -> Tried {
     let refused = Tried::Refused;
-    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, since), refused)
+    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, row, since), refused)
 }
 
 /// Has another node the page exclusively, as far as this process may see?
@@ -156,11 +155,11 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         home.is_none_or(|home| home == me) && !P::is_read(entry) && !P::is_exclusive(entry)
     }
 
-    fn try_ahead(cluster: &'a Cluster, guessed: Guessed, since: Time) -> Tried {
-        let Guessed { unit, guess, next } = guessed;
+    fn try_ahead(cluster: &'a Cluster, guessed: Guessed, row: &'a mut Row, since: Time) -> Tried {
+        let Guessed { unit, guess } = guessed;
         let mut nest = Self::new(cluster, unit, cluster.me);
         nest.by_view(Rights::Left);
-        nest.next = next;
+        nest.row = Some(row);
         // The clock does not tick for each page of a run.
         nest.now = Some(since);
         match nest.meaning() {

@@ -6,6 +6,7 @@ use finespun_types::{Access, UnitId};
 use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
 use crate::cluster::Cluster;
 use crate::live::Live;
+use crate::sys::frames::Row;
 
 /// What became of a page that a notice names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,19 +23,17 @@ pub enum Obeyed {
 
 /// A view of this process obeys a write notice; and may fetch the page anew at once, if it was open to read: see
 /// [`crate::refresh`]. Only under the view's `acquiring` lock, for the reasons that [`super::present_leaving`] gives.
-///
-/// `next` says whether the notice of the page behind comes next (1), of the one before (-1), or neither (0).
-pub fn obey(cluster: &Cluster, unit: UnitId, next: i32, since: Time, refreshes: bool) -> Obeyed {
+pub fn obey(cluster: &Cluster, unit: UnitId, row: Option<&mut Row>, since: Time, refreshes: bool) -> Obeyed {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::obey(cluster, unit, next, since, refreshes), no_nest())
+    with_tables!(cluster.shape.family, P => Nest::<P>::obey(cluster, unit, row, since, refreshes), no_nest())
 }
 
 impl<'a, P: Live> Nest<'a, '_, P> {
-    fn obey(cluster: &'a Cluster, unit: UnitId, next: i32, since: Time, refreshes: bool) -> Obeyed {
+    fn obey(cluster: &'a Cluster, unit: UnitId, row: Option<&'a mut Row>, since: Time, refreshes: bool) -> Obeyed {
         let view = cluster.my_view();
         let mut nest = Self::new(cluster, unit, cluster.me);
         nest.by_view(Rights::Left);
-        nest.next = next;
+        nest.row = row;
         nest.run_unit(cluster.me, Demand::Invalidate { view }.of(), Attached::Nothing);
         let obeyed = match nest.is_left {
             false => Obeyed::Stands,

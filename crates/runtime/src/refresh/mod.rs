@@ -30,6 +30,7 @@ use finespun_types::{Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::nest::refresh::{Obeyed, obey};
+use crate::sys::frames::Row;
 use crate::{ahead, meter, nest, tmk};
 use habit::{Credit, Habit, Tells, Verdict};
 
@@ -75,6 +76,7 @@ pub struct Refresh<'a> {
     /// This acquire's number among those of the view, its low bits.
     acquire: u8,
     since: Time,
+    row: Row,
     asked: [u32; ASKED_MAX],
     len: usize,
     refreshed: u64,
@@ -85,19 +87,29 @@ impl<'a> Refresh<'a> {
     pub fn begin(cluster: &'a Cluster, since: Time) -> Self {
         let acquires = &cluster.mine().view(cluster.my_view()).acquires;
         let acquire = acquires.fetch_add(1, Ordering::Relaxed).wrapping_add(1) as u8;
-        Self { cluster, is_on: is_on(cluster), acquire, since, asked: [0; ASKED_MAX], len: 0, refreshed: 0 }
+        Self {
+            cluster,
+            is_on: is_on(cluster),
+            acquire,
+            since,
+            row: Row::new(),
+            asked: [0; ASKED_MAX],
+            len: 0,
+            refreshed: 0,
+        }
     }
 
     /// Obeys the notice of a unit, behind which that of `next` comes. True if its page is to be closed.
     pub fn obey(&mut self, unit: UnitId, next: Option<UnitId>) -> bool {
         let cluster = self.cluster;
-        let step = match next {
+        self.row.next = match next {
             Some(next) if next.0 == unit.0 + 1 => 1,
             Some(next) if next.0 + 1 == unit.0 => -1,
             Some(_) | None => 0,
         };
         let verdict = self.verdict(unit);
-        let obeyed = obey(cluster, unit, step, self.since, verdict != Verdict::Close);
+        let row = self.row.goes_on().then_some(&mut self.row);
+        let obeyed = obey(cluster, unit, row, self.since, verdict != Verdict::Close);
         match obeyed {
             Obeyed::Stands => return false,
             Obeyed::Closes if !self.is_on => return true,

@@ -7,7 +7,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use finespun_diff::{DiffBuffer, Malformed};
-use finespun_sys::prefetch;
+use finespun_sys::prefetch::Coming;
 use finespun_types::UNIT_BYTES;
 
 /// A page at an address that the diffs can work on.
@@ -43,12 +43,54 @@ pub fn install(page: Page, frame: *mut u8) {
     unsafe { std::ptr::copy_nonoverlapping(page.0, frame, UNIT_BYTES) };
 }
 
-/// The same, where a neighbour's page will be copied over the neighbour's frame next: 1 for the page behind, -1 for the one before. Its
-/// lines, which another node wrote last, are on their way while these are copied.
-pub fn install_before(page: Page, frame: *mut u8, next: i32) {
-    let offset = next as isize * UNIT_BYTES as isize;
-    prefetch::to_copy(page.0.wrapping_offset(offset), frame.wrapping_offset(offset), UNIT_BYTES);
-    install(page, frame);
+/// Pages side by side that are copied over their frames one after the other. The lines of the next one, which another node wrote last, are asked for
+/// a few at a time while this one's nest is at work and while it is copied: the tables wait for nothing, and the copy for little.
+pub struct Row {
+    /// Which neighbour's page will be copied next: that of the page behind (1), of the one before (-1), or nobody's (0).
+    pub next: i32,
+    coming: Coming,
+}
+
+/// So many lines before and behind a table, seven times a page: with those below they are all.
+const ASKED_BY_TABLES: usize = 7;
+/// So many while an eighth of a page is copied.
+const ASKED_BY_COPY: usize = 2;
+const PARTS: usize = 8;
+
+impl Row {
+    /// No page has been copied yet.
+    pub const fn new() -> Self {
+        Self { next: 0, coming: Coming::NONE }
+    }
+
+    /// Is this page one of several?
+    pub fn goes_on(&self) -> bool {
+        self.next != 0 || !self.coming.is_nothing()
+    }
+
+    /// Asks for some lines of the page that is copied next.
+    #[inline]
+    pub fn ask(&mut self) {
+        self.coming.ask(ASKED_BY_TABLES);
+    }
+
+    /// Copies a page over a frame.
+    pub fn install(&mut self, page: Page, frame: *mut u8) {
+        if self.coming.is_from(page.0) {
+            self.coming.ask_for_the_rest();
+        }
+        if self.next == 0 {
+            self.coming = Coming::NONE;
+            return install(page, frame);
+        }
+        let neighbour = self.next as isize * UNIT_BYTES as isize;
+        self.coming = Coming::new(page.0.wrapping_offset(neighbour), frame.wrapping_offset(neighbour), UNIT_BYTES);
+        for offset in (0..UNIT_BYTES).step_by(UNIT_BYTES / PARTS) {
+            // SAFETY: both are whole pages (module header) of different mappings or offsets, and the parts lie within.
+            unsafe { std::ptr::copy_nonoverlapping(page.0.add(offset), frame.add(offset), UNIT_BYTES / PARTS) };
+            self.coming.ask(ASKED_BY_COPY);
+        }
+    }
 }
 
 /// Copies a frame to a twin. The dirty lists were written before: the fence keeps the snapshot from being taken earlier,
