@@ -127,8 +127,15 @@ static bool open_pages(size_t bytes)
     return true;
 }
 
-/* The order in which the micro benchmark touches pages, which is not that in which caches expect them. As there they stand side by side,
- * so that mprotect splits mappings at first and joins them towards the end. */
+/* Gives pages mappings of their own, where a change of rights would split and join them: mappings that differ in an advice stay apart. */
+static void set_apart(size_t pages, size_t stride)
+{
+    for (size_t page = 0; page < pages && fault.way == BY_MPROTECT; page++)
+        if (madvise(fault.pages + page * stride * PAGE, PAGE, page % 2 ? MADV_SEQUENTIAL : MADV_RANDOM))
+            exit(1);
+}
+
+/* The order in which the micro benchmark touches pages, which is not that in which caches expect them. */
 static volatile char *in_order(size_t page, size_t pages)
 {
     return fault.pages + page * 7 % pages * PAGE;
@@ -187,6 +194,7 @@ static void fault_cost(const char *name, way way, purpose purpose)
     size_t pages = rounds < 256 ? rounds : 256, repeats = rounds < 256 ? 1 : 6;
     if (!begin_faults(way, purpose, pages * PAGE))
         return;
+    set_apart(pages, 1);
     uint64_t *samples = calloc(repeats * pages, sizeof *samples);
     for (size_t repeat = 0; repeat < repeats; repeat++) {
         close_pages(pages);
@@ -227,7 +235,7 @@ static void fault_parts(void)
 }
 
 /* The pages that one fault opens in a long read. */
-#define WINDOW 32u
+#define WINDOW 64u
 
 /* The least that a sequential read of another node's pages can cost: in windows they are copied, opened by one call, and read.  No
  * fault, no lock, no table. */
@@ -262,6 +270,7 @@ static void close_scattered(const char *name, way way)
     size_t repeats = rounds < 100 ? 1 : 50;
     if (!begin_faults(way, MISS, OPEN * APART * PAGE))
         return;
+    set_apart(OPEN, APART);
     uintptr_t first = (uintptr_t)fault.pages;
     uint64_t samples[50];
     for (size_t i = 0; i < repeats; i++) {

@@ -46,7 +46,8 @@ pub fn probe() -> Offered {
     }
 }
 
-fn max_map_count() -> Option<u64> {
+/// How many mappings a process may have.
+pub(crate) fn max_map_count() -> Option<u64> {
     std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
 }
 

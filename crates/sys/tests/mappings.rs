@@ -1,10 +1,11 @@
-//! A view under mprotect in a process that is really out of mappings: rights may be missing, never in excess, and one
-//! call repairs each.
+//! A view under mprotect and the mappings it is made of. In a process that is really out of them rights may be missing, never in excess, and
+//! one call repairs each.
 
 mod common;
 
 use common::{Random, Rig, Rights, in_own_process, rig};
 use finespun_sys::PAGE_BYTES;
+use finespun_sys::maps;
 use finespun_sys::memory::Mapping;
 use finespun_sys::probe::probe;
 use finespun_sys::view::Mechanism;
@@ -84,6 +85,77 @@ fn change(rig: &Rig, random: &mut Random) {
         }
     }
     run.for_each(|page| assert_no_excess(rig, page));
+}
+
+/// How many mappings the view is made of.
+fn mappings(rig: &Rig) -> usize {
+    let addresses = rig.view.addresses();
+    let is_in_view = |region: &maps::Region| addresses.contains(&region.addresses.start);
+    maps::of_this_process().unwrap().into_iter().filter(is_in_view).count()
+}
+
+/// Opens pages one by one and closes them together, so many times.
+fn open_and_close(rig: &Rig, pages: &[u32], times: usize) {
+    for _ in 0..times {
+        for &page in pages {
+            rig.view.map_read(page).unwrap();
+            assert_eq!(rig.seen(page), Rights::Read);
+        }
+        rig.view.invalidate_scattered(pages).unwrap();
+        pages.iter().for_each(|&page| assert_eq!(rig.seen(page), Rights::None));
+    }
+}
+
+#[test]
+fn a_page_that_is_opened_alone_for_the_third_time_keeps_a_mapping_of_its_own_until_only_runs_are_opened() {
+    let name = "a_page_that_is_opened_alone_for_the_third_time_keeps_a_mapping_of_its_own_until_only_runs_are_opened";
+    in_own_process(name, || {
+        let rig = rig(Mechanism::Mprotect, PAGES);
+        // Neighbours among them.
+        let pages = [10, 11, 12, 40, 41, 900];
+        open_and_close(rig, &pages, 2);
+        assert_eq!(mappings(rig), 1);
+        open_and_close(rig, &pages, 1);
+        assert_eq!(mappings(rig), 6 + 4);
+        // A load and a store are twice.
+        (100..200).for_each(|page| rig.view.map_read(page).and_then(|()| rig.view.upgrade(page)).unwrap());
+        rig.view.invalidate(100..200).unwrap();
+        assert_eq!(mappings(rig), 6 + 4);
+        let run = |times: usize| {
+            for _ in 0..times {
+                rig.view.map_read_run(5..50).unwrap();
+                (5..50).for_each(|page| assert_eq!(rig.seen(page), Rights::Read));
+                rig.view.invalidate(5..50).unwrap();
+            }
+        };
+        run(4);
+        assert_eq!(mappings(rig), 6 + 4);
+        open_and_close(rig, &[11], 1);
+        run(1);
+        // All but the one that was opened alone: 0 to 10, 11, 12 to 899, 900, and the rest.
+        assert_eq!(mappings(rig), 5);
+        run(4);
+        assert_eq!(mappings(rig), 3);
+    });
+}
+
+#[test]
+fn mappings_of_single_pages_are_given_up_before_any_right_and_then_for_good() {
+    in_own_process("mappings_of_single_pages_are_given_up_before_any_right_and_then_for_good", || {
+        let rig = rig(Mechanism::Mprotect, PAGES);
+        let pages: Vec<u32> = (0..1000).step_by(4).collect();
+        open_and_close(rig, &pages, 3);
+        assert!(mappings(rig) >= 2 * pages.len());
+        let Some(_eaten) = Eaten::all_but(0) else { return };
+        // The kernel has none left for these: the others' are taken.
+        let (opened, others) = ([2001, 2003, 2005], [2007, 2009, 2011]);
+        opened.iter().for_each(|&page| rig.view.map_read(page).unwrap());
+        opened.iter().for_each(|&page| assert_eq!(rig.seen(page), Rights::Read));
+        assert_eq!(mappings(rig), 7);
+        open_and_close(rig, &others, 5);
+        assert_eq!(mappings(rig), 7);
+        assert_eq!(rig.view.coarse_invalidations(), 0);
+    });
 }
 
 fn work_with(left: usize) {

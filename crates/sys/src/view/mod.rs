@@ -29,6 +29,7 @@
 //! methods fail there with `ESRCH`: the userfaultfd that the child inherits would change the *parent's* rights, and the
 //! handler, believing that it had opened the page, would be called for ever.
 
+mod apart;
 mod marks;
 mod pages;
 mod protections;
@@ -99,7 +100,7 @@ impl View {
             Mechanism::Uffd => {
                 Carrier::Userfault(Userfault::new(range, descriptors::aside(frames.try_clone_to_owned()?)?)?)
             }
-            Mechanism::Mprotect => Carrier::Protections(Protections::new(range)),
+            Mechanism::Mprotect => Carrier::Protections(Protections::new(range)?),
         };
         Ok(Self { range, carrier, open: Marks::new(range.count)?, process: ForkMark::new()?, mapping })
     }

@@ -4,6 +4,7 @@
 //! them (65,530 by default); 1 GiB with every second page open would need 262,144. At the limit mprotect says
 //! ENOMEM, and then we withdraw rights from more pages than asked, which makes mappings equal and merges them:
 //!
+//! - in both cases first: the mappings that single pages had for themselves ([`super::apart`]).
 //! - to *withdraw*: the aligned 64 KiB around the pages, else 2 MiB, else the whole view. The last needs no new
 //!   mapping, so it works at any limit.
 //! - to *grant*: an eighth of the view, the next one each time, so that pages just used survive most rounds; after
@@ -14,12 +15,17 @@
 //! many mappings each of its faults would close a page that another one opened, for ever.
 
 use super::Pages;
+use super::apart::Apart;
 use crate::PAGE_BYTES;
 use crate::check;
 use crate::memory::Mapping;
+use crate::probe::max_map_count;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// How many mappings a process may have where nobody changed it.
+const MAPPINGS: u64 = 65_530;
 
 /// Mappings in reserve: 32 pages (a gather of 16 elements, each across a page border), two mappings for each.
 const BALLAST: usize = 64;
@@ -36,15 +42,17 @@ pub(super) struct Protections {
     range: Pages,
     next_part: AtomicU32,
     coarse: AtomicU64,
+    apart: Apart,
     ballast: Option<Ballast>,
 }
 
 impl Protections {
     /// For a mapping at `range` that has no rights yet.
-    pub(super) fn new(range: Pages) -> Self {
+    pub(super) fn new(range: Pages) -> io::Result<Self> {
+        let apart = Apart::new(range.count, max_map_count().unwrap_or(MAPPINGS))?;
         // A process so short of mappings that it cannot have a ballast is still served, as long as they last.
         let ballast = Ballast::new().ok();
-        Self { range, next_part: AtomicU32::new(0), coarse: AtomicU64::new(0), ballast }
+        Ok(Self { range, next_part: AtomicU32::new(0), coarse: AtomicU64::new(0), apart, ballast })
     }
 
     /// The pages have a window from now on.
@@ -59,7 +67,8 @@ impl Protections {
     /// Gives one page exactly these rights.
     pub(super) fn grant(&self, page: u32, rights: i32) -> io::Result<()> {
         let pages = page..page + 1;
-        if self.set(&pages, rights)? {
+        if self.set_or_join(&pages, rights)? {
+            self.apart.given_alone(self.range, page);
             return Ok(());
         }
         for _ in 0..PARTS {
@@ -80,7 +89,8 @@ impl Protections {
 
     /// Gives a run of pages exactly these rights; for want of mappings one after the other, and perhaps not to all of them.
     pub(super) fn grant_run(&self, pages: Range<u32>, rights: i32) -> io::Result<()> {
-        if self.set(&pages, rights)? {
+        if self.set_or_join(&pages, rights)? {
+            self.apart.given_together(self.range, pages);
             return Ok(());
         }
         pages.into_iter().try_for_each(|page| self.grant(page, rights))
@@ -88,7 +98,7 @@ impl Protections {
 
     /// Lowers the rights of pages to these or, for want of mappings, of more pages to none.
     pub(super) fn withdraw(&self, pages: Range<u32>, rights: i32) -> io::Result<()> {
-        if pages.is_empty() || self.set(&pages, rights)? {
+        if pages.is_empty() || self.set_or_join(&pages, rights)? {
             return Ok(());
         }
         for run in RUNS {
@@ -119,6 +129,11 @@ impl Protections {
         self.coarse.fetch_add(1, Ordering::Relaxed);
         let done = self.set(&(0..self.range.count), libc::PROT_NONE)?;
         if done { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOMEM)) }
+    }
+
+    /// The same as [`Self::set`], again if mappings could be won without loss of rights.
+    fn set_or_join(&self, pages: &Range<u32>, rights: i32) -> io::Result<bool> {
+        Ok(self.set(pages, rights)? || (self.apart.join_all(self.range) && self.set(pages, rights)?))
     }
 
     /// False if the kernel is out of mappings; the pages may then be changed in part.
