@@ -1,4 +1,4 @@
-//! What each operation may cost, and whether it does: ratios to a floor or a count, judged by minima. A report, not a test.
+//! What each operation may cost, and whether it does: ratios to a floor or a count, judged by minima ([`Row::min_ns`]). A report, not a test.
 //!
 //! The lines are those that the project set itself before it measured (docs/performance.md); what has no line here is only
 //! measured. A line whose case or floor was not measured is left out.

@@ -79,7 +79,7 @@ pub struct Bench {
     /// Runs of each application, by turns
     #[arg(long, default_value = "5")]
     pub repeat: usize,
-    /// How often floors, peers and operations are measured, by turns
+    /// How often floors, peers and operations are measured, by turns; of more than two, the luckiest minimum is left out
     #[arg(long, default_value = "1")]
     pub rounds: usize,
     /// As little as possible: only whether everything runs
