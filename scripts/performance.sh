@@ -18,7 +18,7 @@ write() { # write NAME TITLE FLAGS ...: the tables under a title, the drawing be
     } >"$folder/$name.md"
 }
 
-write operations 'What each operation costs' --rounds 5 --repeat 9
+write operations 'What each operation costs' --rounds 5 --repeat 15
 write growth 'How costs grow' --scale --faults auto
 
 # Together, at the end: tables that were changed before the second run would make it say that its commit is not what was committed.

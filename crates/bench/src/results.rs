@@ -39,7 +39,7 @@ pub struct Row {
     pub faults: String,
     /// Operations measured.
     pub operations: u64,
-    /// The least nanoseconds of an operation; of more than two rounds, the second least of theirs.
+    /// The least nanoseconds of an operation; of more than two rounds, or runs of an application, the second least.
     pub min_ns: f64,
     /// The median nanoseconds; of several rounds, the median of theirs.
     pub median_ns: f64,
@@ -54,10 +54,15 @@ impl Row {
     }
 }
 
-/// One row for those of all rounds that measure the same: the second least of the minima, the middle one of the medians, the counts of the first.
+/// Of several numbers in order that measure the same, the one that says how fast it can be: the second least, of two or one the least.
 ///
-/// Not the least of the minima: a host that has put both processors on one core for the moment of a round makes a line's round trip a quarter of
-/// what it is otherwise, and every case of the other rounds would be compared with that. Not the middle one: an hour may have more busy rounds than quiet ones.
+/// Not the least of all: a host that has put both processors on one core for the moment of a round makes a line's round trip a quarter of
+/// what it is otherwise, and every case of the other rounds would be compared with that. Not the middle one: an hour may have more busy moments than quiet ones.
+pub(crate) fn quiet(sorted: &[f64]) -> f64 {
+    sorted[usize::from(sorted.len() > 2)]
+}
+
+/// One row for those of all rounds that measure the same: of the minima that of a quiet round, the middle one of the medians, the counts of the first.
 pub(crate) fn combine(rounds: Vec<Vec<Row>>) -> Vec<Row> {
     let mut rounds = rounds.into_iter();
     let mut rows = rounds.next().unwrap_or_default();
@@ -71,7 +76,7 @@ pub(crate) fn combine(rounds: Vec<Vec<Row>>) -> Vec<Row> {
         };
         let (minima, medians) = (sorted(|row| row.min_ns), sorted(|row| row.median_ns));
         row.operations += same.iter().map(|other| other.operations).sum::<u64>();
-        row.min_ns = minima[usize::from(minima.len() > 2)];
+        row.min_ns = quiet(&minima);
         row.median_ns = medians[medians.len() / 2];
     }
     rows

@@ -76,7 +76,7 @@ pub struct Bench {
     /// Measure how costs grow with nodes, processors, heap, dirty pages and sharers, and the memory taken; nothing else
     #[arg(long)]
     pub scale: bool,
-    /// Runs of each application, by turns
+    /// Runs of each application, by turns; a third of them for the sequential program and over tcp, which the budget does not judge
     #[arg(long, default_value = "5")]
     pub repeat: usize,
     /// How often floors, peers and operations are measured, by turns; of more than two, the luckiest minimum is left out
