@@ -89,7 +89,7 @@ fn budget(text: &mut String, results: &Results) {
     if results.budget.is_empty() {
         return;
     }
-    text.push_str("\n## Budget\n\nBy minima; of more than two rounds or runs, by the second least. What is not met is said first.\n\n");
+    text.push_str("\n## Budget\n\nBy minima; of more than two rounds or runs, by the second least. What stands beside two processors at the same memory, by medians. What is not met is said first.\n\n");
     text.push_str("| | setting | allowed | measured | | met |\n|---|---|---|---|---|---|\n");
     let mut lines = results.budget.iter().collect::<Vec<_>>();
     lines.sort_by_key(|line| line.met);
