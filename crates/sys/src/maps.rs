@@ -1,4 +1,4 @@
-//! What is mapped where in this process: `/proc/self/maps`.
+//! What is mapped where in this process, `/proc/self/maps`, and how many mappings it may have.
 
 use std::io;
 use std::ops::Range;
@@ -22,6 +22,11 @@ pub struct Region {
 /// The kernel's.
 pub fn of_this_process() -> io::Result<Vec<Region>> {
     Ok(std::fs::read_to_string("/proc/self/maps")?.lines().filter_map(region).collect())
+}
+
+/// How many mappings a process may have, if it can be read.
+pub(crate) fn max_map_count() -> Option<u64> {
+    std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
 }
 
 fn region(line: &str) -> Option<Region> {

@@ -1,5 +1,6 @@
 //! What this machine offers, found by trying it on scratch memory, never by version. For `finespun doctor`.
 
+use crate::maps::max_map_count;
 use crate::process;
 use crate::view::{Mechanism, features, try_everything};
 
@@ -44,11 +45,6 @@ pub fn probe() -> Offered {
         max_map_count: max_map_count(),
         cpus: process::cpus().unwrap_or(1),
     }
-}
-
-/// How many mappings a process may have.
-pub(crate) fn max_map_count() -> Option<u64> {
-    std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
