@@ -105,7 +105,6 @@ fn one_run(plan: &Plan, name: &str, size: &[&str], way: &Way<'_>) -> Result<Run,
 
 fn row(name: &str, way: &Way<'_>, mut runs: Vec<Run>) -> Row {
     runs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let times: Vec<f64> = runs.iter().map(|(time, _)| *time).collect();
     let (median_ns, stats) = &runs[runs.len() / 2];
     let (protocol, transport, faults) = match way {
         Way::Sequential => ("sequential".to_owned(), String::new(), String::new()),
@@ -121,7 +120,7 @@ fn row(name: &str, way: &Way<'_>, mut runs: Vec<Run>) -> Row {
         transport,
         faults,
         operations: runs.len() as u64,
-        min_ns: quiet(&times),
+        min_ns: runs[quiet(runs.len())].0,
         median_ns: *median_ns,
         counts: stats.as_ref().map_or_else(BTreeMap::new, |stats| per_operation(&stats.totals, 1)),
     }

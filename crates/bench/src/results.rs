@@ -54,12 +54,12 @@ impl Row {
     }
 }
 
-/// Of several numbers in order that measure the same, the one that says how fast it can be: the second least, of two or one the least.
+/// Which of so many numbers in order, which measure the same, says how fast it can be: the second least, of two or one the least.
 ///
-/// Not the least of all: a host that has put both processors on one core for the moment of a round makes a line's round trip a quarter of
+/// Not the least of all: a host that has put both processors on one core for the moment of a round makes a line's round trip a sixth of
 /// what it is otherwise, and every case of the other rounds would be compared with that. Not the middle one: an hour may have more busy moments than quiet ones.
-pub(crate) fn quiet(sorted: &[f64]) -> f64 {
-    sorted[usize::from(sorted.len() > 2)]
+pub(crate) fn quiet(count: usize) -> usize {
+    usize::from(count > 2)
 }
 
 /// One row for those of all rounds that measure the same: of the minima that of a quiet round, the middle one of the medians, the counts of the first.
@@ -76,7 +76,7 @@ pub(crate) fn combine(rounds: Vec<Vec<Row>>) -> Vec<Row> {
         };
         let (minima, medians) = (sorted(|row| row.min_ns), sorted(|row| row.median_ns));
         row.operations += same.iter().map(|other| other.operations).sum::<u64>();
-        row.min_ns = quiet(&minima);
+        row.min_ns = minima[quiet(minima.len())];
         row.median_ns = medians[medians.len() / 2];
     }
     rows

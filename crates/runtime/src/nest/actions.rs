@@ -19,7 +19,7 @@ impl<P: Live> Nest<'_, '_, P> {
                 let page = self.page_of(node, attached);
                 let frame = self.at(node).frame();
                 match &mut self.row {
-                    Some(run) => run.install(page, frame),
+                    Some(row) => row.install(page, frame),
                     None => frames::install(page, frame),
                 }
             }
