@@ -167,12 +167,37 @@ pub enum Action<M> {
     HomeKept,
 }
 
+/// Any action but a message: what a driver does to one node's copy, its mappings and its lists. Like [`Demand`]: the compiler knows that
+/// no [`Action::Send`] is among them.
+pub type Effect = Action<Infallible>;
+
 impl<M> Action<M> {
     /// The action in the words of a protocol that has more messages.
     #[must_use]
     pub fn map<N>(self, lift: impl Fn(M) -> N) -> Action<N> {
-        match self {
-            Self::Send { to, msg, contents } => Action::Send { to, msg: lift(msg), contents },
+        let lifted = |to, msg, contents| Ok::<_, Infallible>(Action::Send { to, msg: lift(msg), contents });
+        match self.unless_sent(lifted) {
+            Ok(action) => action,
+        }
+    }
+
+    /// The action as an effect.
+    ///
+    /// # Errors
+    /// It is a message: to whom, its words, what goes with it.
+    #[inline(always)]
+    pub fn effect(self) -> Result<Effect, (NodeSet, M, Contents)> {
+        self.unless_sent(|to, msg, contents| Err((to, msg, contents)))
+    }
+
+    /// The same action in other words; what becomes of a message is told by `sent`.
+    #[inline(always)]
+    fn unless_sent<N, E>(
+        self,
+        sent: impl FnOnce(NodeSet, M, Contents) -> Result<Action<N>, E>,
+    ) -> Result<Action<N>, E> {
+        Ok(match self {
+            Self::Send { to, msg, contents } => return sent(to, msg, contents),
             Self::Install => Action::Install,
             Self::Merge => Action::Merge,
             Self::ApplyUpdate => Action::ApplyUpdate,
@@ -192,7 +217,7 @@ impl<M> Action<M> {
             Self::DropBuffer => Action::DropBuffer,
             Self::HomeMoved => Action::HomeMoved,
             Self::HomeKept => Action::HomeKept,
-        }
+        })
     }
 }
 
