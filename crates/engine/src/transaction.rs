@@ -1,0 +1,343 @@
+//! One event of one unit, with all that it brings about where this driver reaches.
+//!
+//! A transaction is *inside* while a handler runs, and then holds locks. When the last handler has ended, only messages put aside are
+//! left; each is handled under locks of its own. When none is left, the transaction is *over*. A driver may present again before that.
+//!
+//! ```text
+//!   present --> lock, table, actions on the stack --> step ... step --> End of the handler: unlock
+//!                     |                                |
+//!                     |                                +-- a message inside: deliver --> lock, table, its actions above
+//!                     |                                +-- a message to equals: put aside; handled when no handler runs
+//!                     +-- what the table answered is the outcome
+//! ```
+
+use core::hash::{Hash, Hasher};
+
+use finespun_protocol::page::{Action, Buffers, Contents, Event, Message, Outcome, Protocol, Role};
+use finespun_types::{NodeId, NodeSet};
+
+use crate::later::Later;
+use crate::routes::Route;
+use crate::world::{Answer, Limit, Question, World};
+
+#[cfg(test)]
+mod tests;
+
+/// So deep do handlers nest: requester, home, owner, home, requester; and one that finds its diff empty.
+pub(crate) const HANDLERS_MAX: usize = 6;
+
+/// So many actions wait in all of them.
+pub(crate) const ACTIONS_MAX: usize = 12;
+
+/// A handler that runs. It holds the lock of (node, unit) to its end.
+#[derive(Clone, Copy, Debug, Hash)]
+struct Handler<L> {
+    node: NodeId,
+    /// Who sent what it answers.
+    from: NodeId,
+    /// It took the lock, and gives it back.
+    locked: bool,
+    /// Its actions stand above this many.
+    floor: u8,
+    /// What came with the message.
+    payload: L,
+}
+
+/// What the next step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next<'a, M> {
+    /// An action of the handler that runs at this node.
+    Act(NodeId, &'a Action<M>),
+    /// The handler at this node ends.
+    End(NodeId),
+    /// A message that was put aside is handled, from this node at that one.
+    Later(NodeId, NodeId, M),
+    /// Nothing: all is done.
+    Nothing,
+}
+
+/// A transaction on one unit.
+#[derive(Clone, Debug)]
+pub struct Transaction<P: Protocol, L> {
+    handlers: [Option<Handler<L>>; HANDLERS_MAX],
+    depth: u8,
+    /// What is left to do of all handlers: the innermost's above the others', the next one last.
+    actions: [Option<Action<P::Msg>>; ACTIONS_MAX],
+    left: u8,
+    later: Later<P::Msg, L>,
+}
+
+impl<P: Protocol, L: Copy> Default for Transaction<P, L> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Protocol, L: Copy> Transaction<P, L> {
+    /// Nothing has happened.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            handlers: [const { None }; HANDLERS_MAX],
+            depth: 0,
+            // Written one by one: a constant would be copied, with all that is not there.
+            actions: core::array::from_fn(|_| None),
+            left: 0,
+            later: Later::new(),
+        }
+    }
+
+    /// Does a handler run? If not, no lock is held: only messages put aside are left.
+    #[inline]
+    #[must_use]
+    pub const fn is_inside(&self) -> bool {
+        self.depth > 0
+    }
+
+    /// Is all done?
+    #[inline]
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        self.depth == 0 && self.later.is_empty()
+    }
+
+    /// Does a handler run at this node?
+    #[must_use]
+    pub fn is_at(&self, node: NodeId) -> bool {
+        self.handlers[..usize::from(self.depth)].iter().flatten().any(|handler| handler.node == node)
+    }
+
+    /// Who sent what the innermost handler answers.
+    #[must_use]
+    pub fn sender(&self) -> Option<NodeId> {
+        self.handler().map(|handler| handler.from)
+    }
+
+    #[inline]
+    fn handler(&self) -> Option<&Handler<L>> {
+        self.handlers[usize::from(self.depth.checked_sub(1)?)].as_ref()
+    }
+
+    /// What the next step does.
+    #[must_use]
+    pub fn next(&self) -> Next<'_, P::Msg> {
+        let Some(handler) = self.handler() else {
+            return self.later.peek().map_or(Next::Nothing, |(from, to, msg, _)| Next::Later(from, to, msg));
+        };
+        let left = &self.actions[usize::from(handler.floor)..usize::from(self.left)];
+        match left.last() {
+            Some(Some(action)) => Next::Act(handler.node, action),
+            Some(None) | None => Next::End(handler.node),
+        }
+    }
+
+    /// Where the next step takes the unit's lock, if this driver has it not, with messages that go by such routes. A driver that cannot
+    /// wait inside [`World::lock`] steps when it is free.
+    #[must_use]
+    pub fn wants(&self, route: impl FnOnce(P::Msg) -> Route) -> Option<NodeId> {
+        match self.next() {
+            Next::Act(_, &Action::Send { to, msg, .. }) if route(msg) == Route::Inside => to.iter().next(),
+            Next::Later(_, to, _) => Some(to),
+            Next::Act(..) | Next::End(_) | Next::Nothing => None,
+        }
+    }
+
+    /// Runs the copy's table at a node for an event of the node's own, and begins its actions.
+    #[inline]
+    pub fn present<W>(&mut self, world: &mut W, node: NodeId, event: Event<P::Msg>) -> Outcome
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        if !self.has_place(world) {
+            return Outcome::Done;
+        }
+        let locked = world.lock(node);
+        let answer = ask_copy(world, node, event);
+        self.begin(world, (node, node, locked), &answer, W::NOTHING)
+    }
+
+    /// Runs the table that a message is for, and begins its actions.
+    #[inline]
+    pub fn deliver<W>(&mut self, world: &mut W, from: NodeId, to: NodeId, msg: P::Msg, payload: L)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        if !self.has_place(world) {
+            return;
+        }
+        let locked = world.lock(to);
+        let here = (to, from, locked);
+        match msg.role() {
+            Role::Manager => {
+                let answer = world.ask(Question::Manager { manager: to, from, msg });
+                self.begin(world, here, &answer, payload);
+            }
+            Role::Home => {
+                let (buffers, payload) = match P::BROADCASTS {
+                    true => world.buffers(to, msg, payload),
+                    false => (Buffers::default(), payload),
+                };
+                let answer = world.ask(Question::Home { home: to, buffers, from, msg });
+                self.begin(world, here, &answer, payload);
+            }
+            Role::Copy => {
+                let answer = ask_copy(world, to, Event::Recv { from, msg });
+                self.begin(world, here, &answer, payload);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn has_place<W>(&self, world: &mut W) -> bool
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        let has = usize::from(self.depth) < HANDLERS_MAX;
+        if !has {
+            world.overflow(Limit::Handlers);
+        }
+        has
+    }
+
+    #[inline(always)]
+    fn begin<W>(
+        &mut self,
+        world: &mut W,
+        (node, from, locked): (NodeId, NodeId, bool),
+        answer: &Answer<W>,
+        payload: L,
+    ) -> Outcome
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        self.handlers[usize::from(self.depth)] = Some(Handler { node, from, locked, floor: self.left, payload });
+        self.depth += 1;
+        match answer {
+            Ok(step) => {
+                for &action in step.actions.as_slice().iter().rev() {
+                    self.put(world, action);
+                }
+                step.outcome
+            }
+            Err(what) => world.impossible(node, what),
+        }
+    }
+
+    #[inline]
+    fn put<W>(&mut self, world: &mut W, action: Action<P::Msg>)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        match self.actions.get_mut(usize::from(self.left)) {
+            Some(place) => {
+                *place = Some(action);
+                self.left += 1;
+            }
+            None => world.overflow(Limit::Actions),
+        }
+    }
+
+    /// One step: an action, the end of a handler, or the beginning of what was put aside.
+    #[inline(always)]
+    pub fn step<W>(&mut self, world: &mut W)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        let Some(top) = self.depth.checked_sub(1) else {
+            if let Some((from, to, msg, payload)) = self.later.next() {
+                self.deliver(world, from, to, msg, payload.unwrap_or(W::NOTHING));
+            }
+            return;
+        };
+        let Some(Handler { node, payload, locked, floor, .. }) = self.handlers[usize::from(top)] else { return };
+        if self.left == floor {
+            if locked {
+                world.unlock(node);
+            }
+            self.depth = top;
+            return;
+        }
+        self.left -= 1;
+        let Some(action) = self.actions[usize::from(self.left)] else { return };
+        match action.effect() {
+            Ok(effect) => world.perform(node, effect, payload),
+            Err((to, msg, contents)) => self.send(world, node, to, msg, contents, payload),
+        }
+    }
+
+    /// Steps until no handler runs.
+    #[inline]
+    pub fn run<W>(&mut self, world: &mut W)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        while self.is_inside() {
+            self.step(world);
+        }
+    }
+
+    /// Steps until all is done.
+    #[inline]
+    pub fn finish<W>(&mut self, world: &mut W)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        while !self.is_over() {
+            self.step(world);
+        }
+    }
+
+    fn send<W>(&mut self, world: &mut W, node: NodeId, to: NodeSet, msg: P::Msg, contents: Contents, received: L)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        let Some(payload) = world.contents(node, to, contents, received) else {
+            self.present(world, node, Event::NothingChanged);
+            return;
+        };
+        let others = to.without(node);
+        match world.route(msg) {
+            // One after the other: the next when this one's handler has ended.
+            Route::Inside => {
+                let Some(first) = to.iter().next() else { return };
+                if to.len() > 1 {
+                    debug_assert!(!matches!(contents, Contents::Diff { .. }), "a diff is made once");
+                    self.put(world, Action::Send { to: to.without(first), msg, contents });
+                }
+                if first != node {
+                    world.pass(node, first, msg, payload);
+                }
+                return self.deliver(world, node, first, msg, payload);
+            }
+            Route::Later => {
+                others.iter().for_each(|to| world.pass(node, to, msg, payload));
+                let payload = (contents != Contents::Nothing).then_some(payload);
+                if !others.is_empty() && !self.later.put(node, others, msg, payload) {
+                    world.overflow(Limit::Aside);
+                }
+            }
+            Route::Away => others.iter().for_each(|to| world.send(node, to, msg, payload)),
+        }
+        if to.contains(node) {
+            self.deliver(world, node, node, msg, payload);
+        }
+    }
+}
+
+/// Asks the copy's table at a node.
+#[inline(always)]
+fn ask_copy<W: World>(world: &mut W, node: NodeId, event: Event<<W::Protocol as Protocol>::Msg>) -> Answer<W> {
+    let (place, now) = (world.place(node), world.tick(node));
+    let buffers = if W::Protocol::BROADCASTS { world.hint(node) } else { Buffers::default() };
+    world.ask(Question::Copy { place, now, buffers, event })
+}
+
+/// Only what is left to do.
+impl<P: Protocol, L: Copy + Hash> Hash for Transaction<P, L> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.handlers[..usize::from(self.depth)].hash(state);
+        self.actions[..usize::from(self.left)].hash(state);
+        self.later.hash(state);
+    }
+}
