@@ -5,10 +5,7 @@
 //! again. Free runs are in lists by length, eight for each doubling; the first that fits is taken, looking at a few
 //! in each list, and from the second list on the first fits unless it must be aligned: a two-level segregated fit.
 
-use crate::tables::{ArenaHeader, Entry, Page};
-
-/// Lists of free runs: lengths below 2^30.
-pub(crate) const BINS: usize = 224;
+use crate::tables::{ArenaHeader, BINS, Entry, Page};
 
 /// How many runs of one list are looked at.
 const LOOKS: usize = 8;

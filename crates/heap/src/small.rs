@@ -5,14 +5,12 @@
 
 use finespun_types::{NodeId, UNIT_BYTES};
 
-use crate::tables::{Header, Span};
+use crate::tables::{CLASSES, Header, Span};
 
 /// Sizes of slots. A size wastes less than a quarter of its slot, from 65 bytes to 1,360, and below at most 15
 /// bytes; as many slots as possible fill a page.
 const SLOT_BYTES: [u16; CLASSES] =
     [16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 336, 400, 512, 672, 816, 1024, 1360, 2048];
-
-pub(crate) const CLASSES: usize = 20;
 
 /// The largest slot; larger allocations are whole pages.
 const LARGEST: u64 = SLOT_BYTES[CLASSES - 1] as u64;

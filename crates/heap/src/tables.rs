@@ -6,8 +6,12 @@
 use finespun_types::NODES_MAX;
 
 use crate::layout::ARENAS;
-use crate::runs::BINS;
-use crate::small::CLASSES;
+
+/// Lists of free runs: lengths below 2^30.
+pub(crate) const BINS: usize = 224;
+
+/// Sizes of slots.
+pub(crate) const CLASSES: usize = 20;
 
 /// What the heap knows as a whole; about 80 KB, of which only the parts in use are touched.
 #[derive(Clone, Debug, PartialEq, Eq)]

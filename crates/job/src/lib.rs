@@ -16,8 +16,11 @@
 #![forbid(unsafe_code)]
 
 pub mod checks;
+mod means;
 pub mod protocols;
 pub mod switches;
+
+pub use means::{Faults, Transport};
 
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::Variant;
@@ -35,28 +38,6 @@ pub const ENV_SOCKETS: &str = "FINESPUN_SOCKETS";
 pub const ENV_CONTROL: &str = "FINESPUN_CONTROL";
 /// Environment variable a user may set: `uffd` or `mprotect`.
 pub const ENV_FAULTS: &str = "FINESPUN_FAULTS";
-
-/// How nodes reach each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// Nodes on one host, each other's memory mapped: data, metadata and locks by direct access (`csm-2l`, DMS).
-    Shm,
-    /// Messages and acknowledgements only, over TCP (`csm-2l`, None).
-    Tcp,
-}
-
-/// How accesses are detected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Faults {
-    /// Userfaultfd if the machine offers it, else mprotect; found by trying.
-    Auto,
-    /// Userfaultfd, user mode, SIGBUS in the faulting thread, write-protect.
-    Uffd,
-    /// SIGSEGV and mprotect.
-    Mprotect,
-}
 
 /// The descriptors of one node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::Variant;
 
-use crate::Transport;
+use crate::means::Transport;
 
 /// A protocol that a job can run.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use gimli::{
 
 use object::{Object, ObjectSection};
 
-use crate::{Instruction, Line};
+use crate::place::{Instruction, Line};
 
 type Bytes = EndianArcSlice<RunTimeEndian>;
 type Unit<'a> = UnitRef<'a, Bytes>;

@@ -23,7 +23,8 @@ use core::cmp::Ordering::{Equal, Greater, Less};
 use finespun_types::ProcessorId;
 
 use crate::Wrong;
-use crate::object::{Kind, Object, Step};
+use crate::event::Kind;
+use crate::object::{Object, Step};
 
 /// How full the barrier is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,8 @@
 use finespun_types::ProcessorId;
 
 use crate::Wrong;
-use crate::object::{Kind, Object, Step};
+use crate::event::Kind;
+use crate::object::{Object, Step};
 
 /// A condition has no state but its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,8 @@
 use finespun_types::ProcessorId;
 
 use crate::Wrong;
-use crate::object::{Kind, Object, Step};
+use crate::event::Kind;
+use crate::object::{Object, Step};
 
 /// The flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -47,6 +47,7 @@
 mod barrier;
 mod condition;
 mod error;
+mod event;
 mod flag;
 mod hash;
 pub mod migratory;
@@ -60,8 +61,8 @@ mod thin;
 pub mod threads;
 
 pub use error::{Error, Impossible, Misuse, Wrong};
+pub use event::{Event, Grant, Kind};
 pub use hash::{Place, place};
-pub use object::{Event, Grant, Kind};
 pub use queue::Waiter;
 pub use table::{Entry, Header, Table};
 pub use thin::{Quick, Thin, Word};

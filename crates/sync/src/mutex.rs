@@ -21,7 +21,8 @@
 use finespun_types::ProcessorId;
 
 use crate::Wrong;
-use crate::object::{Kind, Object, Step};
+use crate::event::Kind;
+use crate::object::{Object, Step};
 
 /// Who has the mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use core::sync::atomic::Ordering;
 use finespun_types::ProcessorId;
 
 use crate::Error;
+use crate::event::Grant;
 use crate::migratory::{Action, Event, Part, Place};
-use crate::object::Grant;
 use crate::table::Table;
 use crate::thin::{Quick, Thin, Word};
 

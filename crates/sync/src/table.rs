@@ -20,11 +20,12 @@ use finespun_types::ProcessorId;
 
 use crate::barrier::{self, Barrier};
 use crate::condition::{self, Condition};
+use crate::event::{Event, Grant, Kind};
 use crate::flag::{self, Flag};
 use crate::hash::bucket;
 use crate::migratory::{self, Line, Lock, Refused};
 use crate::mutex::{self, Mutex};
-use crate::object::{Event, Grant, Kind, Object, Step};
+use crate::object::{Object, Step};
 use crate::queue::{Queue, Waiter};
 use crate::rwlock::{self, READER, Rwlock};
 use crate::{Error, Impossible, Misuse, Wrong};

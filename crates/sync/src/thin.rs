@@ -37,7 +37,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use finespun_types::ProcessorId;
 
 use crate::Error;
-use crate::object::{Event, Grant, Kind};
+use crate::event::{Event, Grant, Kind};
 use crate::table::Table;
 
 /// What a word says.

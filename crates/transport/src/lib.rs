@@ -24,6 +24,7 @@ mod delay;
 mod mesh;
 mod outcome;
 mod queue;
+mod room;
 mod shared;
 mod wait;
 mod waiter;

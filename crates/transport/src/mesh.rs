@@ -1,8 +1,8 @@
 //! One node's connections to all others: sending, receiving, waiting.
 
 use crate::queue::{In, Out};
+use crate::room::{forget_room, watch_for_room};
 use crate::shared::{self, Shared};
-use crate::wait::{forget_room, watch_for_room};
 use crate::{AttachError, LossCause, MESSAGE_BYTES_MAX, Messages, SendError, Traffic, Wait};
 use finespun_sys::calls;
 use finespun_types::{NODES_MAX, NodeId, NodeSet, Set};

@@ -4,7 +4,7 @@
 //! 0.5 us of a round trip of 6. Here an epoll descriptor keeps them, and a sleep watches that alone. Whatever is not the
 //! ordinary case, a queue that the kernel did not take, a peer that another process receives from, is left to [`Mesh::wait`].
 
-use crate::wait::forget_room;
+use crate::room::forget_room;
 use crate::{Mesh, Wait};
 use finespun_sys::calls;
 use finespun_types::NodeId;

@@ -2,12 +2,18 @@
 
 use core::fmt;
 
-use crate::{NodeId, ViewId};
+use crate::nouns::{NodeId, ViewId};
 
-/// A set of small numbers in one word: of nodes ([`crate::NodeSet`]) or of views ([`crate::ViewSet`]).
+/// A set of small numbers in one word: of nodes ([`NodeSet`]) or of views ([`ViewSet`]).
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Set<Word>(pub Word);
+
+/// The nodes that hold copies of a unit, and other sets of nodes.
+pub type NodeSet = Set<u64>;
+
+/// A set of views of one node.
+pub type ViewSet = Set<u32>;
 
 macro_rules! set_of {
     ($word:ty, $member:ident) => {
@@ -86,7 +92,8 @@ set_of!(u32, ViewId);
 
 #[cfg(test)]
 mod tests {
-    use crate::{NodeId, NodeSet};
+    use super::NodeSet;
+    use crate::nouns::NodeId;
 
     #[test]
     fn members_come_in_order_and_leave_one_by_one() {

@@ -32,6 +32,7 @@ mod held;
 mod keys;
 mod mutex;
 mod others;
+mod output;
 mod rwlock;
 pub mod stacks;
 mod start;

@@ -5,20 +5,10 @@
 
 use finespun_runtime::{Model, program};
 
-use super::{keys, threads};
+use super::{keys, output, threads};
 use crate::base::{self, RUNNERS, at_exit_of_program, on_exit};
 use crate::error::refuse;
 use crate::interpose;
-
-unsafe extern "C" {
-    static stdout: *mut libc::FILE;
-}
-
-/// Half a line that a thread has written comes out no later than the thread ends.
-pub fn flush_stdout() {
-    // SAFETY: the C library's stream.
-    unsafe { libc::fflush(stdout) };
-}
 
 /// `fsp_pthread_start`
 #[unsafe(no_mangle)]
@@ -31,7 +21,7 @@ pub extern "C" fn fsp_pthread_start() {
         }
         // SAFETY: the C library's stream, which nobody has used yet; no buffer is given. Lines of all processes then come
         // out whole, and in the order in which the program makes them.
-        unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };
+        unsafe { libc::setvbuf(output::stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };
         // SAFETY: a function of this library, which is never unloaded. In the processes that serve, too: a thread there may
         // call exit.
         unsafe { on_exit(at_exit_of_program, std::ptr::null_mut()) };

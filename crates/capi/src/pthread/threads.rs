@@ -9,7 +9,7 @@ use finespun_errors::Code;
 use finespun_runtime::{Failure, Work, program};
 use libc::{clockid_t, pthread_attr_t, pthread_t, sched_param, size_t};
 
-use super::{keys, mistake, posix, stacks, start};
+use super::{keys, mistake, output, posix, stacks};
 use crate::interpose::real;
 
 /// The handle of the thread that runs main. No thread of the job has it: they count up from 1 in its upper half.
@@ -100,7 +100,7 @@ extern "C-unwind" fn run(argument: *mut c_void) -> *mut c_void {
 /// The thread has returned, or called pthread_exit.
 extern "C" fn at_end(_: *mut c_void) {
     keys::destroy_values();
-    start::flush_stdout();
+    output::flush_stdout();
     stacks::end();
     if let Err(failure) = program::end_thread(RESULT.get() as u64) {
         program::fail(&failure);

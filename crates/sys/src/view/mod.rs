@@ -41,7 +41,7 @@ use crate::memory::Mapping;
 use crate::process::ForkMark;
 use crate::{PAGE_BYTES, check, descriptors, invalid};
 use marks::Marks;
-use pages::Pages;
+use pages::{CHUNK, Pages};
 use protections::Protections;
 use std::io;
 use std::ops::Range;
@@ -296,9 +296,6 @@ impl View {
         }
     }
 }
-
-/// Pages that one batch of scattered invalidations handles: 512 bytes of numbers and 2 KiB of ranges on the stack.
-const CHUNK: usize = 128;
 
 fn choose(wanted: Option<Mechanism>) -> Mechanism {
     wanted.unwrap_or_else(|| if try_everything().is_ok() { Mechanism::Uffd } else { Mechanism::Mprotect })

@@ -12,6 +12,9 @@ use crate::{PAGE_BYTES, invalid};
 use std::io;
 use std::ops::Range;
 
+/// Pages that one batch of scattered invalidations handles: 512 bytes of numbers and 2 KiB of ranges on the stack.
+pub(super) const CHUNK: usize = 128;
+
 /// The addresses of a view's pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pages {

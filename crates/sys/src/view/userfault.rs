@@ -14,9 +14,8 @@
 //!
 //! `UFFD_USER_MODE_ONLY` needs no privilege. A system call given an address without rights gets `EFAULT`.
 
-use super::CHUNK;
 use super::marks::Joined;
-use super::pages::Pages;
+use super::pages::{CHUNK, Pages};
 use crate::memory::{self, Mapping};
 use crate::{PAGE_BYTES, calls, check, descriptors};
 use std::io;
