@@ -88,7 +88,7 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
     let mut report = Report { states: 0, transitions: 0, outcomes: BTreeSet::new(), violation: None };
     let mut moves = Vec::new();
     while let Some((world, id)) = waiting.pop_front() {
-        let run = Run { rules, world, trace: None };
+        let run = Run::at(rules, world);
         run.moves(&mut moves);
         let violated = |broken: Broken, last: Option<Move>| Some(replay(rules, &parents, id, last, broken));
         if moves.is_empty() {
@@ -103,7 +103,7 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
         let mut next_ones = Vec::new();
         for &next_move in &moves {
             report.transitions += 1;
-            let mut next = Run { rules, world: run.world.clone(), trace: None };
+            let mut next = Run::at(rules, run.world.clone());
             if let Err(broken) = next.apply(next_move).and_then(|()| look(&next)) {
                 report.violation = violated(broken, Some(next_move));
                 break;

@@ -17,12 +17,14 @@ pub mod program;
 pub mod protocols;
 pub mod races;
 pub mod random;
+mod scene;
 pub mod seeded;
 mod show;
 pub mod strings;
 pub mod subject;
 mod summary;
 pub mod tmk;
+mod transact;
 pub mod world;
 pub mod worlds;
 

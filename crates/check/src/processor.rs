@@ -1,15 +1,15 @@
 //! What can happen next, and makes it happen: processors follow their scripts, through faults and the numbered steps of
 //! release and acquire (`cashmere/sync.rs`); messages arrive.
 
-use finespun_protocol::cashmere::sync;
-use finespun_protocol::page::{Event, NODE, Outcome, Time};
+use finespun_engine::{Acquire, Fault, Next, Release, Todo};
+use finespun_protocol::page::{Event, Outcome};
 use finespun_types::{Access, NodeId, ViewId};
 
 use crate::driver::{Broken, Run};
 use crate::program::{Op, Shape, Word};
 use crate::show;
 use crate::subject::{Model, Quirk, Subject};
-use crate::world::{Doing, Envelope, Payload};
+use crate::world::{Doing, Envelope};
 
 /// A load saw something else.
 pub const LOAD: &str = "a load returns the last store that happens before it";
@@ -62,11 +62,13 @@ impl<P: Subject> Run<'_, P> {
         let chain = &self.world.chains[task];
         let free =
             |at: Option<(NodeId, u8)>| usize::from(at.is_none_or(|(node, unit)| self.lock_is_free(task, node, unit)));
-        if !chain.frames.is_empty() {
-            return free(self.next_lock(task));
-        }
-        if let Some(first) = chain.aside.first() {
+        if !chain.is_inside()
+            && let Some(first) = chain.late.first()
+        {
             return free(Some((first.to, first.unit)));
+        }
+        if chain.nest.is_some() {
+            return free(self.next_lock(task));
         }
         match task.checked_sub(self.shape().processors()) {
             None => self.processor_choices(task) + self.guesses(task).count(),
@@ -98,20 +100,37 @@ impl<P: Subject> Run<'_, P> {
         let able = units_of(listed).filter(|&unit| self.lock_is_free(task, node, unit)).nth(choice);
         if let Some(unit) = able {
             self.view(node, view).noticed &= !(1 << unit);
-            self.present(task, node, unit, Event::Invalidate { view }, Payload::Nothing)?;
+            self.present(task, node, unit, Event::Invalidate { view })?;
         }
         Ok(())
     }
 
-    /// Whose dirty list, open flushes and exclusion of releases a view uses: its own, or its node's.
-    fn releaser(view: ViewId) -> ViewId {
-        if P::RELEASES_NODE { NODE } else { view }
+    /// A release that goes on: it flushes the first unit that need not wait, or ends.
+    fn release_choices(&self, task: usize) -> usize {
+        let processor = &self.world.processors[task];
+        let (node, view) = self.seat(task);
+        let list = self.seen(node, Release::list::<P>(view));
+        let open = if self.has(Quirk::ReleaseTooEarly) { 0 } else { u32::from(list.open) };
+        let ready = first_of(processor.taken & !processor.asleep);
+        let left = processor.taken.count_ones() as usize;
+        match (self.release_of(task).next(left, ready.is_some(), open, false), ready) {
+            (Todo::Present(_), Some(unit)) if self.lock_is_free(task, node, unit) => {
+                let writes = self.seen(node, view).access[usize::from(unit)] == Access::Write;
+                1 + usize::from(P::KEEPS && self.rules.program.keeps && writes)
+            }
+            (Todo::Present(_) | Todo::Wait, _) => 0,
+            (Todo::Over, _) => 1,
+        }
+    }
+
+    fn release_of(&self, task: usize) -> Release {
+        Release { view: self.seat(task).1, since: self.world.processors[task].since }
     }
 
     fn processor_choices(&self, task: usize) -> usize {
         let processor = &self.world.processors[task];
         let (node, view) = self.seat(task);
-        let (seen, list) = (self.seen(node, view), self.seen(node, Self::releaser(view)));
+        let (seen, list) = (self.seen(node, view), self.seen(node, Release::list::<P>(view)));
         let present = |unit: u8| processor.asleep & 1 << unit == 0 && self.lock_is_free(task, node, unit);
         let able = match processor.doing {
             Doing::Running => match self.op(task) {
@@ -125,14 +144,7 @@ impl<P: Subject> Run<'_, P> {
             },
             Doing::Fault { unit, .. } => present(unit),
             Doing::Ahead { own } => return self.choices_ahead(task, own),
-            Doing::Releasing => match first_of(processor.taken & !processor.asleep) {
-                Some(unit) if self.lock_is_free(task, node, unit) => {
-                    let writes = seen.access[usize::from(unit)] == Access::Write;
-                    return 1 + usize::from(P::KEEPS && self.rules.program.keeps && writes);
-                }
-                Some(_) => false,
-                None => processor.taken == 0 && (list.open == 0 || self.has(Quirk::ReleaseTooEarly)),
-            },
+            Doing::Releasing => return self.release_choices(task),
             Doing::Acquiring => match first_of(processor.taken) {
                 None => return self.choices_ahead(task, None),
                 Some(unit) if processor.early.is_at_rest() => {
@@ -151,12 +163,13 @@ impl<P: Subject> Run<'_, P> {
     /// A sentence that does not hold.
     pub fn apply(&mut self, Move { task, choice }: Move) -> Result<(), Broken> {
         let (task, choice) = (usize::from(task), usize::from(choice));
-        if !self.world.chains[task].frames.is_empty() {
-            self.log_action(task);
-            self.act(task)?;
-        } else if !self.world.chains[task].aside.is_empty() {
-            let envelope = self.world.chains[task].aside.remove(0);
+        let chain = &mut self.world.chains[task];
+        if !chain.is_inside() && !chain.late.is_empty() {
+            let envelope = chain.late.remove(0);
             self.receive(task, envelope)?;
+        } else if chain.nest.is_some() {
+            self.log_action(task);
+            self.step(task)?;
         } else if let Some(behind) = task.checked_sub(self.shape().processors() + self.world.channels.len()) {
             self.revoke(task, behind + self.world.channels.len(), choice)?;
         } else if let Some(channel) = task.checked_sub(self.shape().processors()) {
@@ -171,11 +184,9 @@ impl<P: Subject> Run<'_, P> {
     }
 
     fn log_action(&mut self, task: usize) {
-        let next = self.world.chains[task]
-            .frames
-            .last()
-            .and_then(|frame| Some((frame.node, frame.unit, *frame.actions.last()?)));
-        if let Some((node, unit, action)) = next {
+        let Some((unit, nest)) = &self.world.chains[task].nest else { return };
+        if let Next::Act(node, &action) = nest.next() {
+            let unit = *unit;
             self.log(|| format!("{node:?} u{unit}   {}", show::action::<P>(&action)));
         }
     }
@@ -280,8 +291,7 @@ impl<P: Subject> Run<'_, P> {
     fn fault(&mut self, task: usize, unit: u8, write: bool) -> Result<(), Broken> {
         let (_, view) = self.seat(task);
         let since = self.world.processors[task].since;
-        let event = if write { Event::WriteFault { view, since } } else { Event::ReadFault { view, since } };
-        self.present_own(task, unit, event)
+        self.present_own(task, unit, Fault { view, writes: write, since }.demand().of())
     }
 
     /// Presents an event of this processor. It counts as asleep from now on: an answer that arrives before the end of
@@ -289,17 +299,17 @@ impl<P: Subject> Run<'_, P> {
     pub(crate) fn present_own(&mut self, task: usize, unit: u8, event: Event<P::Msg>) -> Result<(), Broken> {
         let (node, view) = self.seat(task);
         self.world.processors[task].asleep |= 1 << unit;
-        let step = self.present(task, node, unit, event, Payload::Nothing)?;
-        self.world.processors[task].outcome = Some((unit, step.outcome));
-        if step.outcome == Outcome::Begun {
-            self.view(node, Self::releaser(view)).open += 1;
+        let outcome = self.present(task, node, unit, event)?;
+        self.world.processors[task].outcome = Some((unit, outcome));
+        if outcome == Outcome::Begun {
+            self.view(node, Release::list::<P>(view)).open += 1;
         }
         Ok(())
     }
 
     /// The handler of what the processor presented has ended, and nothing is put aside: the processor goes on.
     pub(crate) fn conclude(&mut self, task: usize) -> Result<(), Broken> {
-        if task >= self.shape().processors() || !self.world.chains[task].frames.is_empty() {
+        if task >= self.shape().processors() || self.world.chains[task].is_inside() {
             return Ok(());
         }
         let processor = &mut self.world.processors[task];
@@ -338,7 +348,7 @@ impl<P: Subject> Run<'_, P> {
         let (node, view) = self.seat(task);
         let now = self.tick(node);
         let several = self.shape().threads > 1 && !self.has(Quirk::SkipWithThreads);
-        let seen = self.view(node, Self::releaser(view));
+        let seen = self.view(node, Release::list::<P>(view));
         let taken = std::mem::take(&mut seen.dirty);
         seen.releasing = task as u8 + 1;
         if P::BROADCASTS {
@@ -346,7 +356,7 @@ impl<P: Subject> Run<'_, P> {
         }
         let processor = &mut self.world.processors[task];
         processor.taken = taken;
-        processor.since = sync::release_began(now, several);
+        processor.since = Release::begin(view, now, several).since;
         processor.doing = Doing::Releasing;
         self.log(|| format!("{node:?} {view:?} p{task} begins a release of units {taken:#b}"));
     }
@@ -355,11 +365,10 @@ impl<P: Subject> Run<'_, P> {
     fn release(&mut self, task: usize, keep: bool) -> Result<(), Broken> {
         let (node, view) = self.seat(task);
         let processor = &self.world.processors[task];
-        let since = processor.since;
         if let Some(unit) = first_of(processor.taken & !processor.asleep) {
-            return self.present_own(task, unit, Event::Flush { view, since, keep });
+            return self.present_own(task, unit, self.release_of(task).flush(keep).of());
         }
-        self.view(node, Self::releaser(view)).releasing = 0;
+        self.view(node, Release::list::<P>(view)).releasing = 0;
         let processor = &mut self.world.processors[task];
         processor.doing = Doing::Running;
         processor.since = 0;
@@ -399,7 +408,7 @@ impl<P: Subject> Run<'_, P> {
     /// Step 1 of an acquire.
     fn begin_acquire(&mut self, task: usize) {
         let (node, view) = self.seat(task);
-        let skip = P::REVOKES || self.has(Quirk::AcquireWithoutNotices);
+        let skip = !Acquire::obeys::<P>() || self.has(Quirk::AcquireWithoutNotices);
         let seen = self.view(node, view);
         let taken = if skip { 0 } else { std::mem::take(&mut seen.noticed) };
         seen.acquiring = task as u8 + 1;
@@ -416,7 +425,7 @@ impl<P: Subject> Run<'_, P> {
         let processor = &self.world.processors[task];
         match first_of(processor.taken) {
             Some(unit) if processor.early.is_at_rest() && choice == 1 => self.begin_refresh(task, unit),
-            Some(unit) if processor.early.is_at_rest() => self.present_own(task, unit, Event::Invalidate { view }),
+            Some(unit) if processor.early.is_at_rest() => self.present_own(task, unit, Acquire { view }.demand().of()),
             Some(_) | None => self.go_on_ahead(task, None, choice),
         }
     }
@@ -445,6 +454,3 @@ pub(crate) fn units_of(list: u8) -> impl Iterator<Item = u8> {
 pub(crate) fn first_of(list: u8) -> Option<u8> {
     (list != 0).then(|| list.trailing_zeros() as u8)
 }
-
-/// The time of a release in a view with several threads never lets a flush be skipped.
-const _: () = assert!(sync::release_began(5, true) == Time::MAX);

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::page::{Action, Buffers, Contents, Event, Message, Place, Protocol, Step, Time};
+use finespun_protocol::page::{Action, Buffers, Event, Message, Place, Protocol, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId};
 
 use crate::world::{Copy, Processor};
@@ -210,11 +210,6 @@ pub trait Sabotage<P: Subject>: Clone + std::marker::Copy + Eq + Debug + 'static
     /// Is the message put aside until its sender holds no lock?
     fn is_between_equals(self, msg: P::Msg) -> bool {
         msg.is_between_equals()
-    }
-
-    /// What goes with a message, if it is the wrong thing.
-    fn contents(self, _msg: P::Msg, contents: Contents) -> Contents {
-        contents
     }
 
     /// The home applies a diff late, as if it came once more with this message.

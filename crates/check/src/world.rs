@@ -1,6 +1,7 @@
 //! The model: what a whole job is in one moment, with pages of a few words. Plain data, compared and hashed.
 
-use finespun_protocol::page::{Action, Outcome, Time};
+use finespun_engine::Transaction;
+use finespun_protocol::page::{Outcome, Time};
 use finespun_types::{Access, NodeId};
 
 use crate::ahead::Early;
@@ -72,45 +73,34 @@ pub struct View {
     pub lowered: u8,
 }
 
-/// A handler that runs: what is left to do of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Frame<M> {
-    /// Where.
-    pub node: NodeId,
-    /// About which unit.
-    pub unit: u8,
-    /// Who sent what it answers.
-    pub from: NodeId,
-    /// What came with the message.
-    pub payload: Payload,
-    /// The actions to come, the next one last.
-    pub actions: Vec<Action<M>>,
-    /// It took the lock, and gives it back at its end.
-    pub locked: bool,
-}
-
 /// What one task is in the middle of.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Chain<M> {
-    /// Handlers, each run by an action of the one before.
-    pub frames: Vec<Frame<M>>,
-    /// Messages put aside until the locks are dropped, in order.
-    pub aside: Vec<Envelope<M>>,
+#[derive(Clone, Debug, Hash)]
+pub struct Chain<P: Subject> {
+    /// A transaction, of this unit.
+    pub nest: Option<(u8, Box<Transaction<P, Payload>>)>,
+    /// What a seeded bug applies late.
+    pub late: Vec<Envelope<P::Msg>>,
     /// Locks beside those of the handlers: a guess holds them until it is over.
     pub held: Vec<(NodeId, u8)>,
 }
 
-impl<M> Default for Chain<M> {
+impl<P: Subject> Default for Chain<P> {
     fn default() -> Self {
-        Self { frames: Vec::new(), aside: Vec::new(), held: Vec::new() }
+        Self { nest: None, late: Vec::new(), held: Vec::new() }
     }
 }
 
-impl<M> Chain<M> {
+impl<P: Subject> Chain<P> {
     /// Nothing to do.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.frames.is_empty() && self.aside.is_empty() && self.held.is_empty()
+        self.nest.is_none() && self.late.is_empty() && self.held.is_empty()
+    }
+
+    /// Does a handler run?
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        self.nest.as_ref().is_some_and(|(_, nest)| nest.is_inside())
     }
 }
 
@@ -159,7 +149,7 @@ pub struct Processor {
 }
 
 /// Everything.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Hash)]
 pub struct World<P: Subject> {
     /// By node and unit.
     pub copies: Vec<Copy<P::Unit>>,
@@ -175,7 +165,7 @@ pub struct World<P: Subject> {
     pub processors: Vec<Processor>,
     /// What each processor is in the middle of, then each channel's delivery, then each view's communication thread if the
     /// protocol has such.
-    pub chains: Vec<Chain<P::Msg>>,
+    pub chains: Vec<Chain<P>>,
     /// By sender and receiver, oldest first.
     pub channels: Vec<Vec<Envelope<P::Msg>>>,
     /// By lock: the holder, plus one.

@@ -4,6 +4,8 @@ use core::hash::{Hash, Hasher};
 
 use finespun_types::{NodeId, NodeSet};
 
+use crate::limits::LATER_MAX;
+
 /// One message, from each of some nodes to each of others. One of the two sets has one member.
 #[derive(Clone, Copy, Debug)]
 struct Aside<M, L> {
@@ -32,9 +34,6 @@ impl<M: Copy, L: Copy> Aside<M, L> {
 fn without_first(set: NodeSet) -> NodeSet {
     set.iter().next().map_or(NodeSet::EMPTY, |first| set.without(first))
 }
-
-/// At most so many different messages wait: a transaction sends few kinds, each to a set of nodes.
-pub(crate) const LATER_MAX: usize = 6;
 
 /// They, in order.
 #[derive(Clone, Debug)]

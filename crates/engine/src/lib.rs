@@ -21,12 +21,14 @@
 extern crate std;
 
 mod later;
+mod limits;
 mod routes;
 mod steps;
 mod transaction;
 mod world;
 
+pub use limits::Limit;
 pub use routes::Route;
 pub use steps::{Acquire, Fault, Release, Todo};
 pub use transaction::{Next, Transaction};
-pub use world::{Answer, Limit, Question, World};
+pub use world::{Answer, Question, World};

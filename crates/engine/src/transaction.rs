@@ -17,17 +17,12 @@ use finespun_protocol::page::{Action, Buffers, Contents, Event, Message, Outcome
 use finespun_types::{NodeId, NodeSet};
 
 use crate::later::Later;
+use crate::limits::{ACTIONS_MAX, HANDLERS_MAX, Limit};
 use crate::routes::Route;
-use crate::world::{Answer, Limit, Question, World};
+use crate::world::{Answer, Question, World};
 
 #[cfg(test)]
 mod tests;
-
-/// So deep do handlers nest: requester, home, owner, home, requester; and one that finds its diff empty.
-pub(crate) const HANDLERS_MAX: usize = 6;
-
-/// So many actions wait in all of them.
-pub(crate) const ACTIONS_MAX: usize = 12;
 
 /// A handler that runs. It holds the lock of (node, unit) to its end.
 #[derive(Clone, Copy, Debug, Hash)]

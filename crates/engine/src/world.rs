@@ -1,13 +1,10 @@
 //! What a driver gives to the engine.
 
-use core::fmt;
-
 use finespun_protocol::page::{Buffers, Contents, Effect, Event, Outcome, Place, Protocol, Step, Time};
 use finespun_types::{NodeId, NodeSet};
 
-use crate::later::LATER_MAX;
+use crate::limits::Limit;
 use crate::routes::Route;
-use crate::transaction::{ACTIONS_MAX, HANDLERS_MAX};
 
 /// The words of a world's protocol.
 type Msg<W> = <<W as World>::Protocol as Protocol>::Msg;
@@ -78,45 +75,6 @@ impl<M: Copy> Question<M> {
             Self::Copy { event, .. } => event,
             Self::Home { from, msg, .. } | Self::Manager { from, msg, .. } => Event::Recv { from, msg },
         }
-    }
-}
-
-/// A list of the transaction is full: a bug of ours. No world of the checker may meet one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Handlers, each run by an action of the one before.
-    Handlers,
-    /// Actions left to do, in all of them.
-    Actions,
-    /// Messages put aside.
-    Aside,
-}
-
-impl Limit {
-    /// The sentence that does not hold.
-    #[must_use]
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::Handlers => "the handlers of a transaction fit into its list",
-            Self::Actions => "the actions of a transaction fit into its list",
-            Self::Aside => "the messages that a transaction puts aside fit into its list",
-        }
-    }
-
-    /// So many fit.
-    #[must_use]
-    pub const fn max(self) -> usize {
-        match self {
-            Self::Handlers => HANDLERS_MAX,
-            Self::Actions => ACTIONS_MAX,
-            Self::Aside => LATER_MAX,
-        }
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: at most {}", self.sentence(), self.max())
     }
 }
 

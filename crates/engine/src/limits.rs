@@ -1,0 +1,51 @@
+//! How long the lists of a transaction are.
+
+use core::fmt;
+
+/// So deep do handlers nest: requester, home, owner, home, requester; and one that finds its diff empty.
+pub(crate) const HANDLERS_MAX: usize = 6;
+
+/// So many actions wait in all of them.
+pub(crate) const ACTIONS_MAX: usize = 12;
+
+/// At most so many different messages wait: a transaction sends few kinds, each to a set of nodes.
+pub(crate) const LATER_MAX: usize = 6;
+
+/// A list of the transaction is full: a bug of ours. No world of the checker may meet one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Handlers, each run by an action of the one before.
+    Handlers,
+    /// Actions left to do, in all of them.
+    Actions,
+    /// Messages put aside.
+    Aside,
+}
+
+impl Limit {
+    /// The sentence that does not hold.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Handlers => "the handlers of a transaction fit into its list",
+            Self::Actions => "the actions of a transaction fit into its list",
+            Self::Aside => "the messages that a transaction puts aside fit into its list",
+        }
+    }
+
+    /// So many fit.
+    #[must_use]
+    pub const fn max(self) -> usize {
+        match self {
+            Self::Handlers => HANDLERS_MAX,
+            Self::Actions => ACTIONS_MAX,
+            Self::Aside => LATER_MAX,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: at most {}", self.sentence(), self.max())
+    }
+}
