@@ -295,7 +295,8 @@ catalogue! {
         fix: "start the program through `finespun run`; if you did, another process on this machine tried to join",
         exit: 62,
         more: "The launcher makes a token of 32 random bytes for each job and hands it down by an inherited descriptor. \
-               Connections are accepted on the loopback interface only.",
+               Connections are accepted on the loopback interface only. A stranger that connects and proves nothing is dropped, \
+               and ends no job; this error says that a node was answered, and then refused.",
     }
     /// The library was called in a child made by fork.
     Forked = 80 {

@@ -3,12 +3,14 @@
 use finespun_transport::wire::{self, Connected, Hello, Token, WireError};
 use finespun_types::NodeId;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 const TOKEN: Token = [0x5a; 32];
 const WRONG: Token = [0xa5; 32];
+/// Bytes of what a node says first.
+const OPENING: usize = 72;
 
 fn far_away() -> Instant {
     Instant::now() + Duration::from_secs(60)
@@ -37,6 +39,42 @@ fn whole_job<T>(nodes: usize, strangers: impl FnOnce(&[u16]) -> T) -> (Vec<Conne
         joining.into_iter().map(|node| node.join().unwrap().unwrap()).collect()
     });
     (connected, kept)
+}
+
+/// Connections that say `what` and nothing else, as many as asked for, whether there is a place for them or not.
+fn strangers(count: usize, port: u16, what: &[u8]) -> Vec<OwnedFd> {
+    let connect = |_| {
+        let flags = rustix::net::SocketFlags::NONBLOCK;
+        let socket =
+            rustix::net::socket_with(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, flags, None);
+        let socket = socket.unwrap();
+        let _ = rustix::net::connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
+        let _ = rustix::net::send(&socket, what, rustix::net::SendFlags::NOSIGNAL);
+        socket
+    };
+    (0..count).map(connect).collect()
+}
+
+/// Waits until a connection is there to be accepted.
+fn wait_for_a_connection(listener: &TcpListener) {
+    let mut watched = [rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut watched, None).unwrap();
+}
+
+/// Node 1 connects to node 0, `strangers` come behind it, and only then node 0 begins to accept.
+fn late_node_0(strangers: impl FnOnce(u16) -> Vec<OwnedFd>) -> (Connected, Connected) {
+    let (mut listeners, ports) = listeners(2);
+    let one = listeners.pop().unwrap();
+    let zero = listeners.pop().unwrap();
+    std::thread::scope(|threads| {
+        let ports = &ports;
+        let joining = threads.spawn(move || join(1, one, ports, &TOKEN));
+        wait_for_a_connection(&zero);
+        let kept = strangers(ports[0]);
+        let zero = join(0, zero, ports, &TOKEN).unwrap();
+        drop(kept);
+        (zero, joining.join().unwrap().unwrap())
+    })
 }
 
 fn stream(connected: &mut Connected, node: usize) -> TcpStream {
@@ -92,6 +130,52 @@ fn more_strangers_than_there_are_places_are_dropped_and_counted() {
 }
 
 #[test]
+fn silent_strangers_push_out_no_node_that_came_before_them() {
+    let (zero, one) = late_node_0(|port| strangers(420, port, b""));
+    assert_eq!((zero.hellos[1], one.hellos[0]), (Some(hello(1)), Some(hello(0))));
+}
+
+#[test]
+fn strangers_who_talk_like_a_node_push_out_no_node_that_came_before_them() {
+    let mut opening = [0; OPENING];
+    opening[..8].copy_from_slice(b"fspW\x02\x01\x00\x00");
+    let (zero, one) = late_node_0(|port| strangers(420, port, &opening));
+    assert_eq!((zero.hellos[1], one.hellos[0]), (Some(hello(1)), Some(hello(0))));
+}
+
+#[test]
+fn a_node_gets_in_though_strangers_have_taken_every_place_before_the_acceptor() {
+    let (mut listeners, ports) = listeners(2);
+    let one = listeners.pop().unwrap();
+    let zero = listeners.pop().unwrap();
+    rustix::net::listen(&zero, 1).unwrap();
+    let kept = strangers(20, ports[0], b"");
+    std::thread::scope(|threads| {
+        let ports = &ports;
+        let joining = threads.spawn(move || join(1, one, ports, &TOKEN));
+        join(0, zero, ports, &TOKEN).unwrap();
+        joining.join().unwrap().unwrap();
+    });
+    drop(kept);
+}
+
+#[test]
+fn a_node_that_is_dropped_before_it_is_answered_comes_again() {
+    let (mut listeners, ports) = listeners(2);
+    let one = listeners.pop().unwrap();
+    let zero = listeners.pop().unwrap();
+    std::thread::scope(|threads| {
+        let ports = &ports;
+        let joining = threads.spawn(move || join(1, one, ports, &TOKEN));
+        for _ in 0..3 {
+            drop(zero.accept().unwrap());
+        }
+        join(0, zero, ports, &TOKEN).unwrap();
+        joining.join().unwrap().unwrap();
+    });
+}
+
+#[test]
 fn strangers_who_talk_are_dropped_and_counted() {
     let talk = |ports: &[u16]| {
         for line in [&b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n-------------------"[..], &[0; 300], b"fspW"] {
@@ -126,9 +210,9 @@ fn an_acceptor_that_returns_the_proof_it_got_is_not_believed() {
     std::thread::scope(|threads| {
         threads.spawn(move || {
             let (mut stream, _) = mirror.accept().unwrap();
-            let (mut opening, mut proof) = ([0; 40], [0; 96]);
+            let (mut opening, mut proof) = ([0; OPENING], [0; 96]);
             stream.read_exact(&mut opening).unwrap();
-            stream.write_all(&opening[8..]).unwrap();
+            stream.write_all(&opening[8..40]).unwrap();
             stream.read_exact(&mut proof).unwrap();
             stream.write_all(&proof).unwrap();
         });
@@ -149,7 +233,7 @@ fn a_proof_heard_before_opens_nothing_later() {
         let waiting = threads.spawn(move || join(0, listener, &[port, own_port], &TOKEN));
         let (mut from_one, _) = between.accept().unwrap();
         let mut to_zero = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let (mut opening, mut nonce, mut proof) = ([0; 40], [0; 32], [0; 96]);
+        let (mut opening, mut nonce, mut proof) = ([0; OPENING], [0; 32], [0; 96]);
         from_one.read_exact(&mut opening).unwrap();
         to_zero.write_all(&opening).unwrap();
         to_zero.read_exact(&mut nonce).unwrap();

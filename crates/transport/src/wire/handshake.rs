@@ -1,6 +1,6 @@
 //! One connection on its way to being proven: a state machine over a nonblocking stream.
 
-use super::{HELLO_BYTES, Hello, Token, WireError};
+use super::terms::{HELLO_BYTES, Hello, Token, WireError};
 use finespun_types::NodeId;
 use hmac::{Hmac, KeyInit, Mac};
 use rustix::event::PollFlags;
@@ -10,11 +10,13 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
 const MAGIC: [u8; 4] = *b"fspW";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const NONCE_BYTES: usize = 32;
 const PROOF_BYTES: usize = 32;
 /// Magic, version, who connects, to whom, one spare byte, nonce.
-const OPENING_BYTES: usize = 8 + NONCE_BYTES;
+const NAMED_BYTES: usize = 8 + NONCE_BYTES;
+/// The same, and its seal.
+const OPENING_BYTES: usize = NAMED_BYTES + PROOF_BYTES;
 const HELLO_AND_PROOF_BYTES: usize = HELLO_BYTES + PROOF_BYTES;
 
 /// What this node knows of itself.
@@ -29,7 +31,10 @@ pub(super) struct Identity<'a> {
 pub(super) enum Progress {
     Waiting,
     Proven(NodeId, Hello),
-    Failed,
+    /// The connection ended, or could not be made.
+    Ended(io::Error),
+    /// What was said is not what a node of the job says.
+    Wrong,
 }
 
 /// What is read next.
@@ -47,9 +52,10 @@ enum Step {
     Answer(Hello),
 }
 
-/// Who makes a proof: a proof of the one cannot pass for one of the other.
+/// What a proof is for: a proof of the one cannot pass for one of the other.
 #[derive(Clone, Copy)]
 enum Role {
+    Opening,
     Connecting,
     Accepting,
 }
@@ -58,8 +64,6 @@ enum Role {
 pub(super) struct Handshake {
     stream: TcpStream,
     step: Step,
-    /// The node connected to; none while accepting.
-    connecting_to: Option<NodeId>,
     /// Bytes of this step received so far.
     received: Vec<u8>,
     /// Bytes still to be sent.
@@ -67,6 +71,8 @@ pub(super) struct Handshake {
     opening: [u8; OPENING_BYTES],
     /// The acceptor's nonce.
     challenge: [u8; NONCE_BYTES],
+    /// Accepting: whom the seal of the opening names.
+    sealed_by: Option<NodeId>,
 }
 
 impl Handshake {
@@ -74,30 +80,33 @@ impl Handshake {
         let mut opening = [0; OPENING_BYTES];
         opening[..4].copy_from_slice(&MAGIC);
         opening[4..8].copy_from_slice(&[VERSION, identity.me.0, to.0, 0]);
-        opening[8..].copy_from_slice(&nonce()?);
+        opening[8..NAMED_BYTES].copy_from_slice(&nonce()?);
+        let seal = seal(identity.token, &opening).finalize().into_bytes();
+        opening[NAMED_BYTES..].copy_from_slice(&seal);
         let step = Step::Challenge;
-        Ok(Self { step, connecting_to: Some(to), unsent: opening.to_vec(), opening, ..Self::accepting(stream) })
+        Ok(Self { step, unsent: opening.to_vec(), opening, ..Self::accepting(stream) })
     }
 
     pub(super) fn accepting(stream: TcpStream) -> Self {
         Self {
             stream,
             step: Step::Opening,
-            connecting_to: None,
             received: Vec::new(),
             unsent: Vec::new(),
             opening: [0; OPENING_BYTES],
             challenge: [0; NONCE_BYTES],
+            sealed_by: None,
         }
     }
 
-    pub(super) fn connecting_to(&self) -> Option<NodeId> {
-        self.connecting_to
+    /// Accepting: the node of the job that has sealed the opening; none for a stranger.
+    pub(super) fn sealed_by(&self) -> Option<NodeId> {
+        self.sealed_by
     }
 
-    /// Has it said nothing yet that a node of the job would say?
-    pub(super) fn is_silent(&self) -> bool {
-        matches!(self.step, Step::Opening)
+    /// Connecting: has the acceptor said anything yet?
+    pub(super) fn is_answered(&self) -> bool {
+        !matches!(self.step, Step::Challenge)
     }
 
     pub(super) fn stream(&self) -> &TcpStream {
@@ -118,13 +127,13 @@ impl Handshake {
             match self.transfer() {
                 Ok(()) => {}
                 Err(error) if is_for_later(&error) => return Ok(Progress::Waiting),
-                Err(_) => return Ok(Progress::Failed),
+                Err(error) => return Ok(Progress::Ended(error)),
             }
             let progress = self.on_received(identity)?;
             self.received.clear();
             match progress {
                 Progress::Waiting => {}
-                Progress::Proven(..) | Progress::Failed => return Ok(progress),
+                Progress::Proven(..) | Progress::Ended(_) | Progress::Wrong => return Ok(progress),
             }
         }
     }
@@ -156,8 +165,10 @@ impl Handshake {
             Step::Opening => {
                 self.opening.copy_from_slice(&self.received);
                 if !self.is_for(identity) {
-                    return Ok(Progress::Failed);
+                    return Ok(Progress::Wrong);
                 }
+                let is_sealed = seal(identity.token, &self.opening).verify_slice(&self.opening[NAMED_BYTES..]).is_ok();
+                self.sealed_by = is_sealed.then_some(NodeId(self.opening[5]));
                 self.challenge = nonce()?;
                 self.unsent.extend_from_slice(&self.challenge);
                 self.step = Step::Connector;
@@ -169,7 +180,7 @@ impl Handshake {
             }
             Step::Connector => {
                 let Some(hello) = self.proven_hello(Role::Connecting, identity) else {
-                    return Ok(Progress::Failed);
+                    return Ok(Progress::Wrong);
                 };
                 self.prove(Role::Accepting, identity);
                 self.step = Step::Answer(hello);
@@ -177,7 +188,7 @@ impl Handshake {
             Step::Answer(hello) => return Ok(Progress::Proven(NodeId(self.opening[5]), hello)),
             Step::Acceptor => {
                 let hello = self.proven_hello(Role::Accepting, identity);
-                return Ok(hello.map_or(Progress::Failed, |hello| Progress::Proven(NodeId(self.opening[6]), hello)));
+                return Ok(hello.map_or(Progress::Wrong, |hello| Progress::Proven(NodeId(self.opening[6]), hello)));
             }
         }
         Ok(Progress::Waiting)
@@ -205,16 +216,25 @@ impl Handshake {
 
     /// Everything a proof covers; all parts have fixed lengths, so no two conversations give the same bytes.
     fn mac(&self, role: Role, token: &Token, hello: &Hello) -> Hmac<Sha256> {
-        let label: &[u8; 10] = match role {
-            Role::Connecting => b"connecting",
-            Role::Accepting => b"accepting ",
-        };
-        let mut mac = Hmac::<Sha256>::new_from_slice(token).expect("HMAC takes a key of any length");
-        for part in [&label[..], &self.opening, &self.challenge, hello] {
-            mac.update(part);
-        }
-        mac
+        keyed(token, role, &[&self.opening, &self.challenge, hello])
     }
+}
+
+/// What shows that whoever opens a connection has the token, before a nonce of ours has been answered.
+fn seal(token: &Token, opening: &[u8; OPENING_BYTES]) -> Hmac<Sha256> {
+    keyed(token, Role::Opening, &[&opening[..NAMED_BYTES]])
+}
+
+fn keyed(token: &Token, role: Role, parts: &[&[u8]]) -> Hmac<Sha256> {
+    let label: &[u8; 10] = match role {
+        Role::Opening => b"opening   ",
+        Role::Connecting => b"connecting",
+        Role::Accepting => b"accepting ",
+    };
+    let mut mac = Hmac::<Sha256>::new_from_slice(token).expect("HMAC takes a key of any length");
+    mac.update(label);
+    parts.iter().for_each(|part| mac.update(part));
+    mac
 }
 
 fn is_for_later(error: &io::Error) -> bool {
