@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cashmere;
+mod catalogue;
 pub mod page;
 pub mod strings;
 pub mod tmk;

@@ -7,7 +7,7 @@ use core::convert::Infallible;
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
+use finespun_types::{Access, Counter, NodeId, NodeSet, ViewId, ViewSet};
 
 /// A moment of a node's logical clock, which ticks at every protocol event of the node [Cashmere05 §2.1]. 0 is before all.
 pub type Time = u64;
@@ -356,6 +356,16 @@ pub trait Message: Copy + Eq + Ord + Hash + Debug + 'static {
     fn wants_buffer(self) -> bool {
         false
     }
+}
+
+/// A message that real nodes send each other.
+pub trait Carried: Message {
+    /// What is counted when it crosses between nodes, beside messages and bytes.
+    fn counter(self) -> Option<Counter>;
+    /// As a number and a word.
+    fn words(self) -> (u8, u64);
+    /// The message of such words; `None` if it is none of this protocol's.
+    fn of_words(number: u8, word: u64) -> Option<Self>;
 }
 
 /// What a driver sees of a home's broadcast buffers, for a protocol that has them.

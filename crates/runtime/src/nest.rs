@@ -25,7 +25,9 @@ use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::migration::Migrating;
-use finespun_protocol::page::{Ahead, Buffers, Demand, Event, Message, Outcome, Place, Protocol, Role, Step, Time};
+use finespun_protocol::page::{
+    Ahead, Buffers, Carried, Demand, Event, Message, Outcome, Place, Protocol, Role, Step, Time,
+};
 use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
 use finespun_types::{Access, Counter, NodeId, UnitId};
 
@@ -302,7 +304,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         attached: Attached<'_>,
         outbox: Option<&'a mut Outbox<'m>>,
     ) {
-        let Some(msg) = P::msg(number, word) else { misuse::malformed_message(cluster, from) };
+        let Some(msg) = P::Msg::of_words(number, word) else { misuse::malformed_message(cluster, from) };
         let mut nest = Self::new(cluster, unit, cluster.me);
         nest.outbox = outbox;
         nest.deliver(from, cluster.me, msg, attached);

@@ -117,7 +117,7 @@ pub enum Packet<'a> {
     Protocol {
         /// About which unit.
         unit: UnitId,
-        /// The words of the message: see [`crate::live::Live::msg`].
+        /// The words of the message: see [`finespun_protocol::page::Carried`].
         msg: (u8, u64),
         /// What came with it.
         attached: Attached<'a>,
@@ -226,8 +226,8 @@ pub fn send_request(cluster: &Cluster, mesh: &Mesh, to: NodeId, request: Request
 
 /// Sends a message of lazy release consistency.
 pub fn send_lazy(cluster: &Cluster, to: NodeId, unit: u32, msg: Lazy, contents: [&[u8]; 2]) {
-    let (detail, a, b) = msg.words();
-    send(cluster, cluster.mesh(), to, Words { kind: LAZY, detail, target: unit, a, b, ..Words::default() }, contents);
+    let (detail, a) = msg.words();
+    send(cluster, cluster.mesh(), to, Words { kind: LAZY, detail, target: unit, a, ..Words::default() }, contents);
 }
 
 /// Sends an answer; `text` words an error. `about`: the object that grants, or another of `tmk::news`.
@@ -394,7 +394,7 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
     let request = |request| Packet::Request { request, news: contents };
     Some(match words.kind {
         LAZY => {
-            let msg = Lazy::of_words(words.detail, words.a, words.b)?;
+            let msg = Lazy::of_words(words.detail, words.a)?;
             Packet::Lazy { unit: words.target, msg, contents }
         }
         PROTOCOL => {

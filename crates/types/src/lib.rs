@@ -5,6 +5,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod catalogue;
 mod counters;
 mod nouns;
 mod set;

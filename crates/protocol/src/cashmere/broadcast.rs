@@ -35,57 +35,26 @@
 use finespun_types::{Access, NodeId, NodeSet, ViewId};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
-use crate::page::{
-    Actions, Ahead, Buffers, Class, Contents, Event, Message, Place, Protocol, Role, Step, Time, send, send_with,
-};
+use crate::catalogue::catalogue;
+use crate::page::{Actions, Ahead, Buffers, Contents, Event, Place, Protocol, Step, Time, send, send_with};
 
 type Action = crate::page::Action<Msg>;
 
-/// The messages: those of the other variants, and four about buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Msg {
-    /// As in the other variants.
-    Plain(Plain),
-    /// requester -> home: the page from the buffer, if one holds it. The driver attaches it.
-    Look,
-    /// home -> requester: here it is, and you are a sharer.
-    Buffered {
-        /// No other node is in the sharing set now.
-        alone: bool,
-    },
-    /// home -> requester: no buffer holds it.
-    NoBuffer,
-    /// home -> requester: look into the buffer.
-    Announced,
-}
-
-impl Message for Msg {
-    fn role(self) -> Role {
-        match self {
-            Self::Plain(msg) => msg.role(),
-            Self::Look => Role::Home,
-            Self::Buffered { .. } | Self::NoBuffer | Self::Announced => Role::Copy,
-        }
-    }
-
-    fn class(self) -> Class {
-        match self {
-            Self::Plain(msg) => msg.class(),
-            // It answers a request for data, and must not overtake the answer to an earlier one.
-            Self::Announced => Class::Data,
-            Self::Look | Self::Buffered { .. } | Self::NoBuffer => Class::Metadata,
-        }
-    }
-
-    fn is_between_equals(self) -> bool {
-        match self {
-            Self::Plain(msg) => msg.is_between_equals(),
-            Self::Look | Self::Buffered { .. } | Self::NoBuffer | Self::Announced => false,
-        }
-    }
-
-    fn wants_buffer(self) -> bool {
-        self == Self::Look
+catalogue! {
+    /// The messages: those of the other variants, and four about buffers.
+    pub enum Msg: Plain(Plain) {
+        /// requester -> home: the page from the buffer, if one holds it. The driver attaches it.
+        32 Look => Home, Metadata, wants buffer;
+        /// home -> requester: here it is, and you are a sharer.
+        33 Buffered {
+            /// No other node is in the sharing set now.
+            alone: bool,
+        } => Copy, Metadata, counts BroadcastHits;
+        /// home -> requester: no buffer holds it.
+        34 NoBuffer => Copy, Metadata;
+        /// home -> requester: look into the buffer. It answers a request for data, and must not overtake the answer to an
+        /// earlier one.
+        35 Announced => Copy, Data;
     }
 }
 

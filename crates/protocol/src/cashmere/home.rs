@@ -2,21 +2,8 @@
 
 use finespun_types::{NodeId, NodeSet};
 
-use super::{Action, Contents, Impossible, Msg, Step};
-use crate::page::{send, send_with};
-
-/// What a directory entry stands at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Phase {
-    /// The home's frame is the master copy; the sharing set may be empty.
-    #[default]
-    Shared,
-    /// The owner alone has a copy, in exclusive mode; the home's frame is stale unless the owner is the home.
-    Owned,
-    /// The owner was asked to leave exclusive mode; requesters wait.
-    Breaking,
-}
+use super::vocabulary::{Action, Impossible, Msg, Phase, Step};
+use crate::page::{Contents, send, send_with};
 
 /// The directory entry of one unit, at its home. All-zero: nobody has touched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -59,92 +59,16 @@ pub mod migration;
 mod requester;
 pub mod sync;
 pub mod variants;
+mod vocabulary;
 
-pub use home::{Directory, Homes, Phase};
-pub use requester::{Mode, Unit};
+pub use home::{Directory, Homes};
+pub use requester::Unit;
+pub use vocabulary::{Action, Actions, Event, Impossible, Mode, Msg, Phase, Step};
 
-use finespun_types::{Access, NodeId, NodeSet, ViewId};
+use finespun_types::{Access, NodeId, ViewId};
 
-use crate::page::{self, Ahead, Class, Message, Protocol, Role};
+use crate::page::{self, Ahead, Protocol};
 pub use crate::page::{Contents, Outcome, Place, Time};
-
-/// What happens to a node's copy.
-pub type Event = page::Event<Msg>;
-/// What a table asks its driver to do.
-pub type Action = page::Action<Msg>;
-/// A short list of them.
-pub type Actions = page::Actions<Msg>;
-/// A table's answer.
-pub type Step = page::Step<Msg>;
-
-/// Messages between the roles. What a message carries beside these words (a page, a diff) the driver attaches; see
-/// [`Contents`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Msg {
-    /// requester -> manager: who is home? If nobody yet, I am: first touch.
-    AskHome,
-    /// manager -> requester: this node is.
-    HomeIs(NodeId),
-    /// requester -> home: the page, please; `write`: and exclusive mode if nobody else has it.
-    Fetch {
-        /// Wants exclusive mode if it is to be had.
-        write: bool,
-    },
-    /// home -> requester: the page.
-    Grant {
-        /// In exclusive mode.
-        exclusive: bool,
-        /// No other node is in the sharing set now.
-        alone: bool,
-    },
-    /// requester -> home: I have a copy; may I have exclusive mode?
-    Upgrade,
-    /// home -> requester: you have it, or not.
-    UpgradeReply {
-        /// In exclusive mode now.
-        granted: bool,
-    },
-    /// home -> owner: leave exclusive mode, send the page.
-    Break,
-    /// owner -> home: the page; the owner is a sharer now.
-    BreakReply,
-    /// requester -> home: a diff of a release (from the home to itself: nothing, its frame is the master).
-    Flush,
-    /// home -> requester: applied; these nodes have copies.
-    FlushAck(NodeSet),
-    /// requester -> home: no view of my node maps the unit any more.
-    Leave,
-    /// home -> its own copy: the last other sharer has left. Somebody may have come since.
-    LeftAlone,
-    /// releaser -> sharer: a write notice; I wrote this unit.
-    Notice,
-    /// sharer -> releaser: listed.
-    NoticeAck,
-}
-
-impl Message for Msg {
-    fn role(self) -> Role {
-        match self {
-            Self::AskHome => Role::Manager,
-            Self::Fetch { .. } | Self::Upgrade | Self::BreakReply | Self::Flush | Self::Leave => Role::Home,
-            Self::HomeIs(_) | Self::Grant { .. } | Self::UpgradeReply { .. } | Self::Break => Role::Copy,
-            Self::FlushAck(_) | Self::LeftAlone | Self::Notice | Self::NoticeAck => Role::Copy,
-        }
-    }
-
-    fn class(self) -> Class {
-        match self {
-            Self::Fetch { .. } | Self::Grant { .. } | Self::Break | Self::BreakReply => Class::Data,
-            Self::Flush | Self::FlushAck(_) => Class::Data,
-            Self::AskHome | Self::HomeIs(_) | Self::Upgrade | Self::UpgradeReply { .. } => Class::Metadata,
-            Self::Leave | Self::LeftAlone | Self::Notice | Self::NoticeAck => Class::Metadata,
-        }
-    }
-
-    fn is_between_equals(self) -> bool {
-        matches!(self, Self::Notice | Self::NoticeAck)
-    }
-}
 
 /// The family's tables, for drivers that run any protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -194,32 +118,4 @@ impl Protocol for Cashmere {
     fn is_exclusive(directory: &Directory) -> bool {
         directory.phase == Phase::Owned
     }
-}
-
-/// The table has no row for what happened: a bug of ours, never bad input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Impossible {
-    /// At a node's copy.
-    Unit {
-        /// The copy's state before.
-        mode: Mode,
-        /// What happened.
-        event: Event,
-    },
-    /// At the home.
-    Directory {
-        /// The directory entry's state before.
-        phase: Phase,
-        /// Who sent.
-        from: NodeId,
-        /// What arrived.
-        msg: Msg,
-    },
-    /// At the manager, which is only asked for the home.
-    Manager {
-        /// Who sent.
-        from: NodeId,
-        /// What arrived.
-        msg: Msg,
-    },
 }

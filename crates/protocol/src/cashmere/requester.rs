@@ -2,30 +2,8 @@
 
 use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
 
-use super::{Action, Actions, Contents, Event, Impossible, Msg, Outcome, Place, Step, Time};
-use crate::page::{self, Ahead, send, send_with};
-
-/// What the node has of a unit. Stable states are adjectives and nouns; in the others an answer is awaited, and only
-/// the form `None` ever shows them to a second view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Mode {
-    /// No view of the node ever touched it; the home may be unknown.
-    #[default]
-    Untouched,
-    /// The manager was asked for the home.
-    AskingHome,
-    /// Not in the sharing set; no view has a mapping.
-    NoCopy,
-    /// The home was asked for the page. An older copy may still be mapped.
-    Fetching,
-    /// In the sharing set. The copy may be out of date: see [`Unit::is_current`].
-    Shared,
-    /// As `Shared`, and the home was asked for exclusive mode.
-    Upgrading,
-    /// The only copy: no twin, no diff, no write notice until somebody asks.
-    Exclusive,
-}
+use super::vocabulary::{Action, Actions, Event, Impossible, Mode, Msg, Step};
+use crate::page::{self, Ahead, Contents, Outcome, Place, Time, send, send_with};
 
 /// The node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

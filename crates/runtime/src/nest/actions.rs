@@ -2,7 +2,7 @@
 
 use finespun_diff::{DiffBuffer, Malformed};
 use finespun_protocol::cashmere::variants::Way;
-use finespun_protocol::page::{Action, Contents, Event, Message};
+use finespun_protocol::page::{Action, Carried, Contents, Event, Message};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, ViewId};
 
 use super::{Attached, Nest, Rights, has_several_threads};
@@ -188,17 +188,17 @@ impl<P: Live> Nest<'_, '_, P> {
         }
         let way = cluster.variant.way(msg);
         if let (Way::Message, Some(outbox)) = (way, &mut self.outbox)
-            && outbox.put(cluster, to, self.unit, P::words(msg), attached)
+            && outbox.put(cluster, to, self.unit, msg.words(), attached)
         {
             // Messages and bytes are counted when they leave.
-            if let Some(own) = P::counter(msg) {
+            if let Some(own) = msg.counter() {
                 self.count(own, 1);
             }
             return;
         }
-        self.count_message(P::counter(msg), attached);
+        self.count_message(msg.counter(), attached);
         match way {
-            Way::Message => wire::send_protocol(cluster, to, self.unit, P::words(msg), attached),
+            Way::Message => wire::send_protocol(cluster, to, self.unit, msg.words(), attached),
             Way::Direct if msg.is_between_equals() => self.later.put(from, to, msg, attached),
             Way::Direct => self.deliver_nested(from, to, msg, attached),
         }

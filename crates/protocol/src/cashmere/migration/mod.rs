@@ -48,80 +48,50 @@ pub mod invariants;
 use finespun_types::{Access, NodeId, NodeSet, ViewId};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
-use crate::page::{
-    Action, Ahead, Class, Contents, Event, Message, Outcome, Place, Protocol, Role, Step, Time, send, send_with,
-};
+use crate::catalogue::catalogue;
+use crate::page::{Action, Ahead, Contents, Event, Outcome, Place, Protocol, Step, Time, send, send_with};
 
-/// The messages: those of the other variants, and what moves a home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Msg {
-    /// As in the other variants.
-    Plain(Plain),
-    /// requester -> home: I am about to write; may I be home?
-    Migrate,
-    /// home's entry -> home's copy: may the home go to this node?
-    Yield {
-        /// Who asked.
-        to: NodeId,
-    },
-    /// home's copy -> home's entry: nobody writes here, it may.
-    Yielded {
-        /// Who asked.
-        to: NodeId,
-        /// No view maps the unit here: this node is no sharer from now on.
-        leaves: bool,
-    },
-    /// home -> requester: you are home now.
-    Migrated {
-        /// See [`Directory::sharers`].
-        sharers: NodeSet,
-    },
-    /// new home's copy -> new home's entry: these are the sharers.
-    Adopt {
-        /// See [`Directory::sharers`].
-        sharers: NodeSet,
-    },
-    /// home -> requester: you are not.
-    Stay,
-    /// former home -> home: this node sent me a `Fetch`.
-    FetchFor {
-        /// Who gets the answer.
-        of: NodeId,
-        /// As in `Fetch`.
-        write: bool,
-    },
-    /// former home -> home: this node sent me a `Flush`, with the diff.
-    FlushFor {
-        /// Who gets the answer.
-        of: NodeId,
-    },
-}
-
-impl Message for Msg {
-    fn role(self) -> Role {
-        match self {
-            Self::Plain(msg) => msg.role(),
-            Self::Migrate | Self::Yielded { .. } | Self::Adopt { .. } => Role::Home,
-            Self::FetchFor { .. } | Self::FlushFor { .. } => Role::Home,
-            Self::Yield { .. } | Self::Migrated { .. } | Self::Stay => Role::Copy,
-        }
-    }
-
-    fn class(self) -> Class {
-        match self {
-            Self::Plain(msg) => msg.class(),
-            Self::FetchFor { .. } | Self::FlushFor { .. } => Class::Data,
-            Self::Migrate | Self::Yield { .. } | Self::Yielded { .. } => Class::Metadata,
-            Self::Migrated { .. } | Self::Adopt { .. } | Self::Stay => Class::Metadata,
-        }
-    }
-
-    fn is_between_equals(self) -> bool {
-        match self {
-            Self::Plain(msg) => msg.is_between_equals(),
-            Self::Migrate | Self::Yield { .. } | Self::Yielded { .. } | Self::Migrated { .. } => false,
-            Self::Adopt { .. } | Self::Stay | Self::FetchFor { .. } | Self::FlushFor { .. } => false,
-        }
+catalogue! {
+    /// The messages: those of the other variants, and what moves a home.
+    pub enum Msg: Plain(Plain) {
+        /// requester -> home: I am about to write; may I be home?
+        32 Migrate => Home, Metadata;
+        /// home's entry -> home's copy: may the home go to this node?
+        33 Yield {
+            /// Who asked.
+            to: NodeId,
+        } => Copy, Metadata;
+        /// home's copy -> home's entry: nobody writes here, it may.
+        34 Yielded {
+            /// Who asked.
+            to: NodeId,
+            /// No view maps the unit here: this node is no sharer from now on.
+            leaves: bool,
+        } => Home, Metadata;
+        /// home -> requester: you are home now.
+        35 Migrated {
+            /// See [`Directory::sharers`].
+            sharers: NodeSet,
+        } => Copy, Metadata;
+        /// new home's copy -> new home's entry: these are the sharers.
+        36 Adopt {
+            /// See [`Directory::sharers`].
+            sharers: NodeSet,
+        } => Home, Metadata;
+        /// home -> requester: you are not.
+        37 Stay => Copy, Metadata;
+        /// former home -> home: this node sent me a `Fetch`.
+        38 FetchFor {
+            /// Who gets the answer.
+            of: NodeId,
+            /// As in `Fetch`.
+            write: bool,
+        } => Home, Data;
+        /// former home -> home: this node sent me a `Flush`, with the diff.
+        39 FlushFor {
+            /// Who gets the answer.
+            of: NodeId,
+        } => Home, Data;
     }
 }
 

@@ -2,44 +2,8 @@
 
 use finespun_types::{Access, NodeId, ViewId, ViewSet};
 
-use super::{Action, Event, Impossible, Msg, Step};
+use super::vocabulary::{Action, Event, Impossible, Leaving, Mode, Msg, Step};
 use crate::page::{Contents, Place, send, send_with};
-
-/// What the node has of a unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Mode {
-    /// No view of the node ever touched it; the home may be unknown.
-    #[default]
-    Untouched,
-    /// The manager was asked for the home.
-    AskingHome,
-    /// No copy.
-    NoCopy,
-    /// No copy; the home was asked for one to read.
-    Reading,
-    /// No copy; the home was asked for the right to write.
-    Writing,
-    /// A copy to read, beside others.
-    Shared,
-    /// As `Shared`, and the home was asked for the right to write.
-    Upgrading,
-    /// The only copy, which may be written.
-    Owned,
-}
-
-/// What the node is about to give up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Leaving {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The right to write.
-    Writing,
-    /// The copy.
-    Everything,
-}
 
 /// A node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,23 +2,8 @@
 
 use finespun_types::{NodeId, NodeSet};
 
-use super::{Action, Impossible, Msg, Step};
+use super::vocabulary::{Action, Impossible, Msg, Phase, Step};
 use crate::page::{Contents, send, send_with};
-
-/// What a directory entry stands at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Phase {
-    /// The home's frame has the last store; the sharers may read.
-    #[default]
-    Shared,
-    /// The only sharer may write; the home's frame is stale unless it is the home.
-    Owned,
-    /// Sharers were told to go, for a writer.
-    Invalidating,
-    /// The owner was asked for the page.
-    Recalling,
-}
 
 /// The directory entry of one unit, at its home. All-zero: nobody has touched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

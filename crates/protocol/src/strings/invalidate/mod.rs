@@ -37,103 +37,16 @@
 mod copy;
 mod home;
 pub mod invariants;
+mod vocabulary;
 
-pub use copy::{Leaving, Mode, Unit};
-pub use home::{Directory, Phase};
+pub use copy::Unit;
+pub use home::Directory;
+pub use vocabulary::{Action, Event, Impossible, Leaving, Mode, Msg, Phase, Step};
 
 use finespun_types::{Access, NodeId, ViewId};
 
 use super::FirstTouch;
-use crate::page::{self, Class, Message, Place, Protocol, Role, Time, send};
-
-/// What happens to a node's copy.
-pub type Event = page::Event<Msg>;
-/// What a table asks its driver to do.
-pub type Action = page::Action<Msg>;
-/// A table's answer.
-pub type Step = page::Step<Msg>;
-
-/// Messages between the roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Msg {
-    /// requester -> manager: who is home? If nobody yet, I am: first touch.
-    AskHome,
-    /// manager -> requester: this node is.
-    HomeIs(NodeId),
-    /// requester -> home: a copy to read, or the right to write.
-    Fetch {
-        /// The right to write.
-        write: bool,
-    },
-    /// home -> requester: you have it.
-    Grant {
-        /// You are the owner.
-        write: bool,
-        /// The page comes with it; else the requester has it.
-        page: bool,
-    },
-    /// home -> reader: somebody is going to write.
-    Invalidate,
-    /// reader -> home: no view of the node maps it any more.
-    InvalidateAck,
-    /// home -> owner: somebody is going to read, or to write.
-    Recall {
-        /// To write: keep nothing.
-        write: bool,
-    },
-    /// owner -> home: the page; the node is a reader now, or has nothing.
-    RecallReply,
-}
-
-impl Message for Msg {
-    fn role(self) -> Role {
-        match self {
-            Self::AskHome => Role::Manager,
-            Self::Fetch { .. } | Self::InvalidateAck | Self::RecallReply => Role::Home,
-            Self::HomeIs(_) | Self::Grant { .. } | Self::Invalidate | Self::Recall { .. } => Role::Copy,
-        }
-    }
-
-    fn class(self) -> Class {
-        match self {
-            Self::Fetch { .. } | Self::Grant { .. } | Self::Recall { .. } | Self::RecallReply => Class::Data,
-            Self::Invalidate | Self::InvalidateAck => Class::Data,
-            Self::AskHome | Self::HomeIs(_) => Class::Metadata,
-        }
-    }
-
-    fn is_between_equals(self) -> bool {
-        self.role() == Role::Home
-    }
-}
-
-/// The table has no row for what happened: a bug of ours, never bad input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Impossible {
-    /// At a node's copy.
-    Copy {
-        /// The copy's state before.
-        mode: Mode,
-        /// What it was about to give up.
-        leaving: Leaving,
-        /// What happened.
-        event: Event,
-    },
-    /// At the home.
-    Directory {
-        /// The entry's state before.
-        phase: Phase,
-        /// Who sent.
-        from: NodeId,
-        /// What arrived.
-        msg: Msg,
-    },
-    /// At the manager.
-    Manager {
-        /// What arrived.
-        msg: Msg,
-    },
-}
+use crate::page::{self, Place, Protocol, Time, send};
 
 /// The tables, for drivers that run any protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,25 +2,8 @@
 
 use finespun_types::{Access, NodeId, ViewId, ViewSet};
 
-use super::{Action, Event, Impossible, Msg, Step};
+use super::vocabulary::{Action, Event, Impossible, Mode, Msg, Step};
 use crate::page::{Contents, NODE, Outcome, Place, send, send_with};
-
-/// What the node has of a unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Mode {
-    /// No view of the node ever touched it; the home may be unknown.
-    #[default]
-    Untouched,
-    /// The manager was asked for the home.
-    AskingHome,
-    /// Not in the sharing set.
-    NoCopy,
-    /// The home was asked for the page.
-    Fetching,
-    /// A copy, kept up to date by the others' releases, for ever.
-    Valid,
-}
 
 /// A node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use finespun_types::{NodeId, NodeSet};
 
-use super::{Action, Impossible, Msg, Step};
+use super::vocabulary::{Action, Impossible, Msg, Step};
 use crate::page::{Contents, send, send_with};
 
 /// The directory entry of one unit, at its home. All-zero: nobody has touched it. The home's frame is the master copy.

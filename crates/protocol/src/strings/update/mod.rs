@@ -42,104 +42,16 @@
 mod copy;
 mod home;
 pub mod invariants;
+mod vocabulary;
 
-pub use copy::{Mode, Unit};
+pub use copy::Unit;
 pub use home::Directory;
+pub use vocabulary::{Action, Event, Impossible, Mode, Msg, Step};
 
 use finespun_types::{Access, NodeId, ViewId};
 
 use super::FirstTouch;
-use crate::page::{self, Class, Message, Place, Protocol, Role, Time, send};
-
-/// What happens to a node's copy.
-pub type Event = page::Event<Msg>;
-/// What a table asks its driver to do.
-pub type Action = page::Action<Msg>;
-/// A table's answer.
-pub type Step = page::Step<Msg>;
-
-/// Messages between the roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Msg {
-    /// requester -> manager: who is home? If nobody yet, I am: first touch.
-    AskHome,
-    /// manager -> requester: this node is.
-    HomeIs(NodeId),
-    /// requester -> home: the page, please.
-    Fetch,
-    /// home -> requester: the page.
-    Page {
-        /// The requester is the home, and nobody else has a copy.
-        alone: bool,
-    },
-    /// home -> itself: another node gets a copy.
-    NotAlone,
-    /// releaser -> home: a diff.
-    Flush,
-    /// home -> releaser: applied, and passed on to so many sharers.
-    FlushAck {
-        /// How many acknowledgements will come.
-        updates: u8,
-    },
-    /// home -> sharer: a diff of this releaser.
-    Update {
-        /// Whom to acknowledge.
-        releaser: NodeId,
-    },
-    /// sharer -> releaser: applied.
-    UpdateAck,
-}
-
-impl Message for Msg {
-    fn role(self) -> Role {
-        match self {
-            Self::AskHome => Role::Manager,
-            Self::Fetch | Self::Flush => Role::Home,
-            Self::HomeIs(_)
-            | Self::Page { .. }
-            | Self::NotAlone
-            | Self::FlushAck { .. }
-            | Self::Update { .. }
-            | Self::UpdateAck => Role::Copy,
-        }
-    }
-
-    fn class(self) -> Class {
-        match self {
-            Self::Fetch | Self::Page { .. } | Self::NotAlone | Self::Flush | Self::FlushAck { .. } => Class::Data,
-            Self::Update { .. } | Self::UpdateAck => Class::Data,
-            Self::AskHome | Self::HomeIs(_) => Class::Metadata,
-        }
-    }
-
-    fn is_between_equals(self) -> bool {
-        matches!(self, Self::Update { .. } | Self::UpdateAck)
-    }
-}
-
-/// The table has no row for what happened: a bug of ours, never bad input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Impossible {
-    /// At a node's copy.
-    Copy {
-        /// The copy's state before.
-        mode: Mode,
-        /// What happened.
-        event: Event,
-    },
-    /// At the home.
-    Directory {
-        /// Who sent.
-        from: NodeId,
-        /// What arrived.
-        msg: Msg,
-    },
-    /// At the manager.
-    Manager {
-        /// What arrived.
-        msg: Msg,
-    },
-}
+use crate::page::{self, Place, Protocol, Time, send};
 
 /// The tables, for drivers that run any protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
