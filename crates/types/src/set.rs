@@ -2,10 +2,12 @@
 
 use core::fmt;
 
+use zerocopy::{FromZeros, Immutable};
+
 use crate::nouns::{NodeId, ViewId};
 
 /// A set of small numbers in one word: of nodes ([`NodeSet`]) or of views ([`ViewSet`]).
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(transparent)]
 pub struct Set<Word>(pub Word);
 

@@ -33,6 +33,7 @@
 //! is under way: the flush is a message, the look would overtake it, and the page would undo the store.
 
 use finespun_types::{Access, NodeId, NodeSet, ViewId};
+use zerocopy::{FromZeros, Immutable};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
 use crate::catalogue::catalogue;
@@ -59,7 +60,7 @@ catalogue! {
 }
 
 /// What the home remembers of requests for a unit, to tell whether it is widely read. All-zero: none yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Readers {
     /// The nodes that asked in `interval`; one that asks twice is one reader.
@@ -92,7 +93,7 @@ impl Readers {
 }
 
 /// The directory entry of a unit, with its readers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Entry {
     /// As in the other variants.

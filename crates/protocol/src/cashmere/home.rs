@@ -1,12 +1,13 @@
 //! The home side: the directory entry of one unit; and the manager's entry, where first touch decides the home.
 
 use finespun_types::{NodeId, NodeSet};
+use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Impossible, Msg, Phase, Step};
 use crate::page::{Contents, send, send_with};
 
 /// The directory entry of one unit, at its home. All-zero: nobody has touched it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Directory {
     /// The nodes that have copies.
@@ -119,7 +120,7 @@ impl Directory {
 }
 
 /// The manager's entry of one unit: who is home, decided by first touch [Cashmere05 §2.3.1.1]. All-zero: nobody yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(transparent)]
 pub struct Homes(u8);
 

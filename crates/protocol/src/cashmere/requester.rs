@@ -1,12 +1,13 @@
 //! A node's copy of one unit, and what the node's views may do with it.
 
 use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
+use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Actions, Event, Impossible, Mode, Msg, Step};
 use crate::page::{self, Ahead, Contents, Outcome, Place, Time, send, send_with};
 
 /// The node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Unit {
     /// When the copy's data was asked for: what the home had then, the copy has.

@@ -1,6 +1,7 @@
 //! The words of the family: its messages, the states of its roles, and what its tables say.
 
 use finespun_types::{NodeId, NodeSet};
+use zerocopy::{FromZeros, Immutable};
 
 use crate::catalogue::catalogue;
 use crate::page;
@@ -62,7 +63,7 @@ catalogue! {
 
 /// What the node has of a unit. Stable states are adjectives and nouns; in the others an answer is awaited, and only
 /// the form `None` ever shows them to a second view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(u8)]
 pub enum Mode {
     /// No view of the node ever touched it; the home may be unknown.
@@ -83,7 +84,7 @@ pub enum Mode {
 }
 
 /// What a directory entry stands at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(u8)]
 pub enum Phase {
     /// The home's frame is the master copy; the sharing set may be empty.

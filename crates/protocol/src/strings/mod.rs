@@ -12,9 +12,10 @@ pub mod invalidate;
 pub mod update;
 
 use finespun_types::NodeId;
+use zerocopy::{FromZeros, Immutable};
 
 /// The manager's entry of one unit: who is home, decided by first touch. All-zero: nobody yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(transparent)]
 pub struct FirstTouch(u8);
 

@@ -1,9 +1,7 @@
 //! Room in a node segment for one state of a protocol's table. A job runs one protocol; the room is as large as the
 //! largest protocol needs, and all-zero at first, which every protocol takes for a unit that nobody has touched.
 
-use finespun_protocol::cashmere::{Directory, Homes, Unit};
-use finespun_protocol::cashmere::{broadcast, migration};
-use finespun_protocol::strings::{FirstTouch, invalidate, update};
+use zerocopy::{FromZeros, Immutable};
 
 /// Bytes of the room for a node's copy of a unit.
 pub const UNIT_ROOM: usize = 72;
@@ -12,34 +10,12 @@ pub const DIRECTORY_ROOM: usize = 64;
 /// Bytes of the room for a manager's entry.
 pub const MANAGER_ROOM: usize = 8;
 
-/// States that may stand in memory which several processes map.
-///
-/// # Safety
-/// All-zero bytes are a valid value, there is no pointer in it, and every value means the same in every process.
-pub unsafe trait Plain: Copy + 'static {}
+/// States that may stand in memory which several processes map: all-zero bytes are a valid value, and nothing changes behind
+/// a shared reference. Derives prove both. That a value means the same in every process follows from the crate `protocol`:
+/// its states hold numbers and sets of bits, no pointer.
+pub trait Plain: FromZeros + Immutable + Copy + 'static {}
 
-// SAFETY: numbers, sets of bits, and enums of one byte whose first variant is 0.
-unsafe impl Plain for Unit {}
-// SAFETY: the same.
-unsafe impl Plain for Directory {}
-// SAFETY: the same.
-unsafe impl Plain for broadcast::Entry {}
-// SAFETY: one byte.
-unsafe impl Plain for Homes {}
-// SAFETY: a Unit and three truth values, of which 0 is one.
-unsafe impl Plain for migration::Copied {}
-// SAFETY: a Directory and a byte.
-unsafe impl Plain for migration::Entry {}
-// SAFETY: numbers, sets of bits, truth values, and an enum of one byte whose first variant is 0.
-unsafe impl Plain for update::Unit {}
-// SAFETY: a set of bits.
-unsafe impl Plain for update::Directory {}
-// SAFETY: as for `update::Unit`.
-unsafe impl Plain for invalidate::Unit {}
-// SAFETY: the same.
-unsafe impl Plain for invalidate::Directory {}
-// SAFETY: one byte.
-unsafe impl Plain for FirstTouch {}
+impl<T: FromZeros + Immutable + Copy + 'static> Plain for T {}
 
 /// Room for one state.
 #[repr(C, align(8))]

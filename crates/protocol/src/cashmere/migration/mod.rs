@@ -46,6 +46,7 @@
 pub mod invariants;
 
 use finespun_types::{Access, NodeId, NodeSet, ViewId};
+use zerocopy::{FromZeros, Immutable};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
 use crate::catalogue::catalogue;
@@ -96,7 +97,7 @@ catalogue! {
 }
 
 /// A node's copy of a unit, with what it knows of the home. All-zero: a unit nobody has touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Copied {
     /// As in the other variants; its home is a hint: whoever answered last. While the node asks for the home, the mode is
@@ -236,7 +237,7 @@ impl Copied {
 }
 
 /// The directory entry of a unit, at each node that is or was its home. All-zero: nobody has touched it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Entry {
     /// As in the other variants; empty while the home is elsewhere.

@@ -1,12 +1,13 @@
 //! The home's entry of one unit: who owns or reads it, and who waits.
 
 use finespun_types::{NodeId, NodeSet};
+use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Impossible, Msg, Phase, Step};
 use crate::page::{Contents, send, send_with};
 
 /// The directory entry of one unit, at its home. All-zero: nobody has touched it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Directory {
     /// The nodes that have copies.

@@ -1,6 +1,7 @@
 //! The words of the protocol: its messages, the states of its roles, and what its tables say.
 
 use finespun_types::NodeId;
+use zerocopy::{FromZeros, Immutable};
 
 use crate::catalogue::catalogue;
 use crate::page;
@@ -46,7 +47,7 @@ catalogue! {
 }
 
 /// What the node has of a unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(u8)]
 pub enum Mode {
     /// No view of the node ever touched it; the home may be unknown.
@@ -69,7 +70,7 @@ pub enum Mode {
 }
 
 /// What the node is about to give up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(u8)]
 pub enum Leaving {
     /// Nothing.
@@ -82,7 +83,7 @@ pub enum Leaving {
 }
 
 /// What a directory entry stands at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(u8)]
 pub enum Phase {
     /// The home's frame has the last store; the sharers may read.

@@ -1,12 +1,13 @@
 //! A node's copy of one unit, and what the node's views may do with it.
 
 use finespun_types::{Access, NodeId, ViewId, ViewSet};
+use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Event, Impossible, Mode, Msg, Step};
 use crate::page::{Contents, NODE, Outcome, Place, send, send_with};
 
 /// A node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(C)]
 pub struct Unit {
     /// Views with a mapping.

@@ -1,6 +1,7 @@
 //! The words of the protocol: its messages, the states of its roles, and what its tables say.
 
 use finespun_types::NodeId;
+use zerocopy::{FromZeros, Immutable};
 
 use crate::catalogue::catalogue;
 use crate::page;
@@ -46,7 +47,7 @@ catalogue! {
 }
 
 /// What the node has of a unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(u8)]
 pub enum Mode {
     /// No view of the node ever touched it; the home may be unknown.
