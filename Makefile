@@ -3,6 +3,7 @@
 #   make           builds the command, the library, the applications and the examples into build/
 #   make demo      runs red-black SOR on four nodes of this machine, verified
 #   make test      everything that must hold
+#   make test-full the engine's random jobs, many more of them than in make test
 #   make verify    format, lints, tidiness, documentation: reads only
 #   make fix       writes what verify can have written for it
 #   make protocols-table   every application under every protocol, counted
@@ -121,7 +122,7 @@ locks-table: build
 # Optimised, with the assertions left in.
 CHECKED = --profile checked
 
-.PHONY: test test-crates test-cluster tidy verify fix
+.PHONY: test test-crates test-cluster test-full tidy verify fix
 test: test-crates test-cluster tidy
 
 test-crates: build/.prepared-test
@@ -135,6 +136,11 @@ test-cluster: build build/.prepared-test
 	@scripts/copy-new target/checked/libfinespun.so build/checked/lib/libfinespun.so
 	$(CARGO) test $(CHECKED) -p finespun-cluster-tests -- --test-threads=2
 	@cat build/tests/*.skipped 2>/dev/null || true # and why
+
+# The engine in virtual time: so many random programs for each protocol.
+RUNS ?= 20000
+test-full: build/.prepared-test
+	FINESPUN_RUNS=$(RUNS) $(CARGO) test $(CHECKED) -p finespun-engine --test world -- --nocapture
 
 tidy:
 	scripts/tidy
