@@ -85,26 +85,6 @@ fn in_phase(done: &Done, phase: &str, name: &str) -> u64 {
     found.sum()
 }
 
-/// Under `--prefetch adaptive` a process that fills page after page faults seldom, and takes none of those that others have begun with.
-#[test]
-fn pages_that_nobody_has_used_are_opened_together_by_who_fills_them() {
-    let program = compile("filling.c", "filling-ahead", &[]);
-    for flags in ["-n 2", "-n 3 --faults mprotect", "-n 2 --transport tcp", "-n 3 --protocol csm-ms-mg"] {
-        let run = |prefetch: &str| {
-            let done = Job::new(&format!("{flags} --prefetch {prefetch} --quiet"), &program, "").stats().run();
-            done.assert_success();
-            done
-        };
-        let (off, adaptive) = (run("off"), run("adaptive"));
-        assert_eq!(count(&off, "touched_ahead"), 0, "{off}");
-        assert!(count(&adaptive, "touched_ahead") > 500, "{adaptive}");
-        // What is written again is at home in the same place.
-        let moved = |done: &Done| in_phase(done, "block", "page_transfers");
-        assert_eq!((moved(&off), moved(&adaptive)), (0, 0), "{off}\n{adaptive}");
-        assert!(count(&adaptive, "write_faults") * 3 < count(&off, "write_faults") * 2, "{off}\n{adaptive}");
-    }
-}
-
 #[test]
 fn pages_that_are_read_in_each_interval_no_longer_fault_and_are_closed_when_nobody_reads_them() {
     let program = compile("rereads.c", "rereads-refresh", &[]);

@@ -14,9 +14,8 @@
 //! A guess is *refused* where it would take something from somebody: an owner's exclusive mode, or the choice of a home. That is policy,
 //! and any guess must be safe: with [`Guesses::Any`] none is refused.
 //!
-//! With [`Guesses::Writing`] a view guesses that it will write a unit: a write fault like any other, behind which no store comes. That is how
-//! the runtime opens pages ahead of first touches (`runtime/src/ahead/first_touch.rs`), each by itself and under its lock; here it may be any
-//! page at any time.
+//! With [`Guesses::Writing`] a view presents a write fault that no store follows. The runtime does this where it makes the buffer of a system
+//! call writable: the call may then fail, or write less. Here it may be any page at any time.
 
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Ahead, Event, Outcome};

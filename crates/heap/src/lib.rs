@@ -38,13 +38,6 @@ pub const ALIGN_MIN: u64 = 16;
 /// The largest alignment that can be asked for, 2 MiB.
 pub const ALIGN_MAX: u64 = STEP_PAGES as u64 * PAGE;
 
-/// Pages behind a large object, homed by first touch, that are left to it: who fills the object may open some more ahead, and those
-/// should be nobody else's first pages. They count as the object's.
-pub const GUARD_PAGES: u32 = 16;
-
-/// The smallest object that is followed by such, in pages: of a smaller one they would be too large a part.
-const GUARDED_MIN: u32 = 16 * GUARD_PAGES;
-
 /// An allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -138,10 +131,7 @@ impl<'t> Heap<'t> {
         }
         let len = u32::try_from(size.div_ceil(PAGE)).ok()?;
         let align_pages = (align / PAGE).max(1) as u32;
-        let guarded =
-            if policy == Policy::FirstTouch && len >= GUARDED_MIN { len.checked_add(GUARD_PAGES) } else { None };
-        let guarded = guarded.and_then(|len| self.alloc_run(len, align_pages, policy));
-        guarded.or_else(|| preferences(policy).find_map(|policy| self.alloc_run(len, align_pages, policy)))
+        preferences(policy).find_map(|policy| self.alloc_run(len, align_pages, policy))
     }
 
     /// Frees the allocation that begins at `offset`.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Memory;
-use finespun_heap::{ALIGN_MAX, BadFree, Freed, GUARD_PAGES, Heap, Page, Policy};
+use finespun_heap::{ALIGN_MAX, BadFree, Freed, Heap, Page, Policy};
 use finespun_types::NodeId;
 
 const N0: NodeId = NodeId(0);
@@ -59,25 +59,6 @@ fn freed_neighbours_become_one_run_and_are_used_again() {
     }
     assert_eq!(first_touch(&mut heap, 12 * 4096), parts[0]);
     assert!(last > parts[3]);
-}
-
-#[test]
-fn nothing_begins_right_behind_a_large_object_unless_memory_is_short() {
-    let mut memory = Memory::new(1024, 1);
-    let mut heap = memory.heap();
-    let (small, large) = (255 * 4096, 256 * 4096);
-    let [first, second, third] = [small, large, large].map(|size| first_touch(&mut heap, size));
-    assert_eq!((second - first, third - second), (small, large + u64::from(GUARD_PAGES) * 4096));
-    assert_eq!(heap.used_bytes(), small + 2 * (large + u64::from(GUARD_PAGES) * 4096));
-    // The rest is less than an object and its guard.
-    let rest = heap.largest_free();
-    assert!(rest == 1024 * 4096 - heap.used_bytes() && rest < large);
-    heap.free(first).unwrap();
-    heap.free(second).unwrap();
-    let rest = heap.largest_free();
-    let last = first_touch(&mut heap, rest);
-    assert_eq!((last, heap.largest_free()), (first, 1024 * 4096 - rest - (large + u64::from(GUARD_PAGES) * 4096)));
-    heap.free(third).unwrap();
 }
 
 #[test]

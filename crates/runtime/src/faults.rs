@@ -69,23 +69,11 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
         return tmk::fault(cluster, unit, writes);
     }
     let view = cluster.my_view();
-    let mut is_first_touch = false;
+    let fault = if writes { Demand::WriteFault { view, since } } else { Demand::ReadFault { view, since } };
     loop {
         let last = wait::last_event(cluster);
-        let outcome = if writes {
-            let (outcome, is_first) = nest::present_store(cluster, unit, since);
-            is_first_touch |= is_first;
-            outcome
-        } else {
-            nest::present(cluster, unit, Demand::ReadFault { view, since }, Rights::Grow)
-        };
-        match outcome {
-            Outcome::Done | Outcome::Begun => {
-                if is_first_touch && ahead::is_on(cluster) {
-                    ahead::first_touch::go_on(cluster, unit, since);
-                }
-                return cluster.flush_messages();
-            }
+        match nest::present(cluster, unit, fault, Rights::Grow) {
+            Outcome::Done | Outcome::Begun => return cluster.flush_messages(),
             // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
             Outcome::Wait if cluster.mesh.is_none() && !nest::revokes(cluster) => {}
             Outcome::Wait => {

@@ -25,9 +25,7 @@ use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::migration::Migrating;
-use finespun_protocol::page::{
-    Ahead, Buffers, Carried, Demand, Event, Message, Outcome, Place, Protocol, Role, Step, Time,
-};
+use finespun_protocol::page::{Buffers, Carried, Demand, Event, Message, Outcome, Place, Protocol, Role, Step, Time};
 use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
 use finespun_types::{Access, Counter, NodeId, UnitId};
 
@@ -132,12 +130,6 @@ pub fn present_joining(
 ) -> Outcome {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, outbox), no_nest())
-}
-
-/// A view of this process presents a write fault: what came of it, and whether the page would have come to this node for the first time.
-pub fn present_store(cluster: &Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {
-    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::present_store(cluster, unit, since), no_nest())
 }
 
 /// A view of this process presents a read fault, after which the presenter opens the page together with others: true if it is to.
@@ -251,15 +243,6 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         let outcome = nest.run_demand(demand);
         nest.finish();
         outcome
-    }
-
-    fn present_store(cluster: &'a Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {
-        let mut nest = Self::new(cluster, unit, cluster.me);
-        nest.by_view(Rights::Grow);
-        let is_first = nest.meaning() == Ahead::First;
-        let outcome = nest.run_demand(Demand::WriteFault { view: cluster.my_view(), since });
-        nest.finish();
-        (outcome, is_first)
     }
 
     fn present_leaving(cluster: &'a Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {

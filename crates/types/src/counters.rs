@@ -38,8 +38,6 @@ names! {
         PagesAhead = "pages_ahead",
         /// Of these, and of those open already, the ones that the read went on behind.
         PagesAheadFollowed = "pages_ahead_followed",
-        /// Pages opened for writing ahead of a sequence of first touches.
-        TouchedAhead = "touched_ahead",
         /// Pages that an acquire fetched anew instead of closing them.
         PagesRefreshed = "pages_refreshed",
         /// Twins made.

@@ -18,12 +18,10 @@
 //! needs that lock and nobody may sleep with it: there nothing is fetched ahead that has to be waited for. Releases do not need to be kept out:
 //! opening a run never makes a page writable, and never writable pages less than the books say for longer than a fault.
 
-pub mod first_touch;
 mod history;
 mod streams;
 
 use std::cell::RefCell;
-use std::thread::LocalKey;
 
 use finespun_job::switches::Prefetch;
 use finespun_protocol::page::{Outcome, Time};
@@ -46,14 +44,6 @@ thread_local! {
     static STREAMS: RefCell<Streams> = const { RefCell::new(Streams::NONE) };
 }
 
-/// Runs `body` on the streams of this thread. A fault in a signal handler while another is served finds none.
-fn with_streams<T>(streams: &'static LocalKey<RefCell<Streams>>, body: impl FnOnce(&mut Streams) -> T) -> T {
-    streams.with(|streams| match streams.try_borrow_mut() {
-        Ok(mut streams) => body(&mut streams),
-        Err(_) => body(&mut { Streams::NONE }),
-    })
-}
-
 /// Does the job fetch ahead?
 pub fn is_on(cluster: &Cluster) -> bool {
     let lazy_over_messages = tmk::runs(cluster) && cluster.mesh.is_some();
@@ -69,7 +59,11 @@ struct Room {
 
 /// Serves a read fault together with those that will follow it, if it is one of a stream. False if it has not been served.
 pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
-    with_streams(&STREAMS, |streams| serve_stream(cluster, streams, unit, since))
+    STREAMS.with(|streams| match streams.try_borrow_mut() {
+        Ok(mut streams) => serve_stream(cluster, &mut streams, unit, since),
+        // A fault in a signal handler, while another fault of this thread is served, finds no streams.
+        Err(_) => serve_stream(cluster, &mut { Streams::NONE }, unit, since),
+    })
 }
 
 fn serve_stream(cluster: &Cluster, streams: &mut Streams, unit: UnitId, since: Time) -> bool {

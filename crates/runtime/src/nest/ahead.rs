@@ -1,7 +1,6 @@
 //! Faults that have not happened yet: see [`crate::ahead`].
 //!
-//! **What a guess may take.** A home is never decided by a guess at a read: the page goes to whom touches it
-//! (of guesses at first touches: [`crate::ahead::first_touch`]). An exclusive mode is ended by one where
+//! **What a guess may take.** A guess never decides a home: the page goes to the node that touches it. An exclusive mode is ended by one where
 //! the [`Guess`] is good: if the view has read the page right behind its neighbour before, or if the page of the fault itself was
 //! found exclusive elsewhere, so that the stream runs over what another node has just written. If the guess is wrong the owner
 //! pays: a twin, a comparison and a notice at its next release, and a fault at its next store after that, some 5 us, beside
@@ -17,9 +16,6 @@ use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::misuse;
 use crate::sys::frames::Row;
-
-/// A first touch is presented so often at most: to ask the manager, to ask at home, to be served.
-const PRESENTED_MAX: usize = 3;
 
 /// What became of such a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,22 +71,6 @@ pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
     with_tables!(cluster.shape.family, P => Nest::<P>::is_taken(cluster, unit), false)
 }
 
-/// Has no node used the page, as far as this process may see, and is this node its home, or would be by using it now?
-pub fn is_untouched(cluster: &Cluster, unit: UnitId) -> bool {
-    with_tables!(cluster.shape.family, P => Nest::<P>::is_untouched(cluster, unit), false)
-}
-
-/// Asks the manager for the home of a page that this node has not used, where only a message reaches it; the manager gives it to who
-/// asks first. Is the answer awaited?
-pub fn ask_home(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
-    with_tables!(cluster.shape.family, P => Nest::<P>::ask_home(cluster, unit, since), false)
-}
-
-/// Presents a write fault that has not happened, if the page [`is_untouched`]. Is it open now?
-pub fn touch_ahead(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
-    with_tables!(cluster.shape.family, P => Nest::<P>::touch_ahead(cluster, unit, since), false)
-}
-
 /// Are such faults presented at all under the job's protocol?
 pub fn reads_ahead(cluster: &Cluster) -> bool {
     with_tables!(cluster.shape.family, P => P::READS_AHEAD, true)
@@ -101,58 +81,6 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
         let mut nest = Self::new(cluster, unit, cluster.me);
         nest.home_entry().is_some_and(|entry| P::is_exclusive(entry))
-    }
-
-    fn is_untouched(cluster: &'a Cluster, unit: UnitId) -> bool {
-        Self::new(cluster, unit, cluster.me).is_free()
-    }
-
-    fn ask_home(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
-        let mut nest = Self::new(cluster, unit, cluster.me);
-        nest.by_view(Rights::Left);
-        let manager = nest.place.manager;
-        let asks = nest.meaning() == Ahead::First && nest.home().is_none() && !nest.may_look_at(manager);
-        if asks {
-            // Brings the name of the home, and nothing else.
-            nest.present_early(since);
-        }
-        nest.finish();
-        asks
-    }
-
-    fn touch_ahead(cluster: &'a Cluster, unit: UnitId, since: Time) -> bool {
-        let mut nest = Self::new(cluster, unit, cluster.me);
-        nest.by_view(Rights::Grow);
-        let mut outcome = Outcome::Wait;
-        if nest.is_free() {
-            let fault = Demand::WriteFault { view: cluster.my_view(), since };
-            // Nobody else is asked but the manager, which this process reaches: each answer comes inside the nest. Unless another node
-            // has just begun with the page.
-            for _ in 0..PRESENTED_MAX {
-                outcome = nest.run_unit(cluster.me, fault.of(), Attached::Nothing);
-                if outcome != Outcome::Wait || nest.home() != Some(cluster.me) {
-                    break;
-                }
-            }
-        }
-        nest.finish();
-        outcome == Outcome::Done
-    }
-
-    /// No node uses the page, as far as may be seen, and this one is its home or would be.
-    fn is_free(&mut self) -> bool {
-        if self.meaning() != Ahead::First {
-            return false;
-        }
-        let me = self.cluster.me;
-        let manager = self.place.manager;
-        let home = match self.home() {
-            Some(home) => Some(home),
-            None if !self.may_look_at(manager) => return false,
-            None => self.chosen(manager),
-        };
-        let entry = self.at(me).directory::<P>();
-        home.is_none_or(|home| home == me) && !P::is_read(entry) && !P::is_exclusive(entry)
     }
 
     fn try_ahead(cluster: &'a Cluster, guessed: Guessed, row: &'a mut Row, since: Time) -> Tried {
@@ -187,7 +115,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     }
 
     /// What a fault of this process's view would mean now.
-    pub(super) fn meaning(&mut self) -> Ahead {
+    fn meaning(&mut self) -> Ahead {
         let (me, view, place) = (self.cluster.me, self.cluster.my_view(), self.place);
         P::ahead(self.at(me).state::<P>(), place, view)
     }
@@ -221,15 +149,13 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     /// look at the manager.
     fn is_chosen(&mut self) -> bool {
         let manager = self.place.manager;
-        self.may_look_at(manager) && self.chosen(manager).is_some()
-    }
-
-    /// The home that the manager, at whom this process may look, knows.
-    fn chosen(&mut self, manager: NodeId) -> Option<NodeId> {
+        if !self.may_look_at(manager) {
+            return false;
+        }
         let held = self.held.iter().flatten().count();
         let home = P::managed_home(self.at(manager).manager::<P>());
         self.give_back_from(held);
-        home
+        home.is_some()
     }
 
     /// Does the guess justify to fetch the page? Looks at the home over the lock that the fault would take next.
