@@ -21,15 +21,7 @@ const FLUSHES_MAX: u32 = 512;
 
 /// Marks a unit on a list being released: its view may keep the right to write.
 const KEPT: u32 = 1 << 31;
-/// Marks one whose view should lose it.
-const TAKEN: u32 = 1 << 30;
-const _: () = assert!(finespun_heap::LIMIT_PAGES_MAX <= TAKEN, "the marks are no part of a page's number");
-
-/// To take rights is one system call for each run of pages, and worse: the kernel drops what the processor knows of addresses, in a virtual
-/// machine all of it (5 to 20 ns for each page of the program's that is used next). So few rights are not taken
-/// at once, but left on trial until they are so many, or this is so many releases old. Meanwhile each release compares the pages.
-const TRIAL_PAGES: usize = 16;
-const TRIAL_RELEASES: u32 = 8;
+const _: () = assert!(finespun_heap::LIMIT_PAGES_MAX <= KEPT, "the mark is no part of a page's number");
 
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
 pub fn release(cluster: &Cluster) {
@@ -134,42 +126,17 @@ fn prepare(cluster: &Cluster, units: &mut [u32], release: Option<Release>, sever
         return Rights::Shrink;
     }
     units.sort_unstable();
-    let mut taken = 0;
-    for unit in units.iter_mut() {
-        let (access, again) = nest::before_flush(cluster, UnitId(*unit), release);
-        // A unit that lost its mapping since it was written must not become readable.
-        match (again, access) {
-            (true, _) => *unit |= KEPT,
-            (false, Access::Write) => {
-                *unit |= TAKEN;
-                taken += 1;
-            }
-            (false, Access::Read | Access::None) => {}
-        }
-    }
-    let mark = if release.is_some_and(|release| stay_on_trial(cluster, release, taken)) { KEPT } else { 0 };
     let mut runs = Runs::new(cluster);
-    for unit in units.iter_mut().filter(|unit| **unit & TAKEN != 0) {
-        *unit = *unit & !TAKEN | mark;
-        if mark == 0 && !several_threads {
-            runs.add(*unit);
+    for unit in units.iter_mut() {
+        match nest::before_flush(cluster, UnitId(*unit), release) {
+            (_, true) => *unit |= KEPT,
+            (Access::Write, false) if !several_threads => runs.add(*unit),
+            // A unit that lost its mapping since it was written must not become readable.
+            (Access::Write | Access::Read | Access::None, false) => {}
         }
     }
     runs.end();
     if several_threads { Rights::Shrink } else { Rights::Shrunk }
-}
-
-/// Are these few rights, which a release would take, left for now?
-fn stay_on_trial(cluster: &Cluster, release: Release, rights: usize) -> bool {
-    let since = &cluster.mine().view(cluster.my_view()).on_trial_since;
-    let began = since.load(Ordering::Relaxed);
-    let stay = rights > 0 && rights < TRIAL_PAGES && (began == 0 || release.ago(began) < TRIAL_RELEASES);
-    if !stay {
-        since.store(0, Ordering::Relaxed);
-    } else if began == 0 {
-        since.store(release.number(), Ordering::Relaxed);
-    }
-    stay
 }
 
 /// Runs of pages that lose the right to write.

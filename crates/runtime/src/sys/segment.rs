@@ -115,8 +115,6 @@ pub struct View {
     pub acquires: AtomicU32,
     /// Releases that had something to flush.
     pub releases: AtomicU32,
-    /// The number of the first of those that left a right to write on trial; 0: none is.
-    pub on_trial_since: AtomicU32,
     /// Changes whenever the view's communication thread should look at its list.
     pub revocations: AtomicU32,
     /// Whether that thread sleeps on `revocations`.
@@ -176,16 +174,6 @@ impl Release {
     /// The view's next release. Only under its `releasing` lock.
     pub fn next_of(view: ViewId, counted: &View) -> Self {
         Self { view, number: counted.releases.fetch_add(1, Ordering::Relaxed).wrapping_add(1) }
-    }
-
-    /// How many releases of the view ago was the one with this number?
-    pub const fn ago(self, number: u32) -> u32 {
-        self.number.wrapping_sub(number)
-    }
-
-    /// Its number among those of its view.
-    pub const fn number(self) -> u32 {
-        self.number
     }
 
     /// The view and the low bits of the number, which may repeat after millions of releases; never 0.
