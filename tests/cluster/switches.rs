@@ -62,13 +62,13 @@ fn pages_are_fetched_ahead_of_a_stream_unless_that_is_switched_off() {
     }
 }
 
-/// Each row is two pages, exclusive at its owner until the others read it; the second time they know that both will be wanted.
+/// Blocks lie side by side, exclusive at their owner until the others read them; the second time these know how far they will read.
 #[test]
-fn rows_that_another_node_has_just_written_are_fetched_together_where_they_were_read_before() {
+fn blocks_that_another_node_has_just_written_are_fetched_together_where_they_were_read_before() {
     for transport in ["shm", "tcp"] {
         let run = |prefetch, warm| {
-            let args = format!("--size 767 --warm {warm}");
-            verified("gauss", &format!("-n 3 --transport {transport} --prefetch {prefetch}"), &args)
+            let args = format!("--size 512 --warm {warm}");
+            verified("clu", &format!("-n 3 --transport {transport} --prefetch {prefetch}"), &args)
         };
         let [off, once, twice] = [run("off", 3), run("adaptive", 0), run("adaptive", 3)];
         let (faults, ahead) = (count(&twice, "read_faults"), count(&twice, "pages_ahead"));

@@ -2,7 +2,7 @@
 //!
 //! A bit for each page, shared by the view's threads: this page and the one below were read together, one right after the other in either
 //! direction, with no acquire in between. A run of such pages is a row, a column, a block, a whole array: as far as its end a guess is
-//! more than a guess, from the first fault on. Behind an acquire the page might have been read only because of what was acquired,
+//! more than a guess. Behind an acquire the page might have been read only because of what was acquired,
 //! and its neighbour may still be at work on it: so no bit joins two intervals. The last time decides.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,9 +5,8 @@
 //! the waiting: the requests of a window go out together.
 //!
 //! **Which pages.** [`streams`] finds streams and how far to look ahead. What is fetched and then not used costs bytes, so [`history`]
-//! decides too: which neighbours a view has read together before. Where these go on behind a fault, they are fetched and nothing
-//! behind them: in windows that double behind a stream, and as far as they go behind a lone fault, while such bets are won. Where the
-//! stream is on new ground, windows are a sixteenth of what it has read so far. If a stream stops short of pages that it
+//! decides too: which neighbours a view has read together before. Where these go on behind a stream, windows double and end with them.
+//! Where the stream is on new ground, windows are a sixteenth of what it has read so far. If a stream stops short of pages that it
 //! should have gone on to by this history, its last window is forgotten. [`nest::ahead`] says which pages are not fetched by a guess.
 //!
 //! **Why the mapping may be made when the unit's lock is given back.** A page of the window is in the sharing set and counted as mapped when
@@ -67,10 +66,10 @@ pub fn serve(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
 }
 
 fn serve_stream(cluster: &Cluster, streams: &mut Streams, unit: UnitId, since: Time) -> bool {
-    let mut found = streams.fault(unit.0, meter::slot(cluster).interval());
+    let found = streams.fault(unit.0, meter::slot(cluster).interval());
     let history = History::of(cluster.mine().neighbours(cluster.my_view()));
-    let was_known = learn(cluster, streams, history, unit, &found);
-    let room = look_ahead(cluster, streams, history, unit, &mut found, was_known);
+    let was_known = learn(cluster, history, unit, &found);
+    let room = look_ahead(cluster, history, unit, &found, was_known);
     let view = cluster.mine().view(cluster.my_view());
     let alone = (room.pages > 0).then(|| view.acquiring.try_guard()).flatten();
     if alone.is_some() && found.run >= NEW_GROUND * POPULATED_MIN && room.guess != Guess::Known {
@@ -90,12 +89,11 @@ fn serve_stream(cluster: &Cluster, streams: &mut Streams, unit: UnitId, since: T
 }
 
 /// Remembers what the fault tells of pages. Was it known that the stream would come here?
-fn learn(cluster: &Cluster, streams: &mut Streams, history: History<'_>, unit: UnitId, found: &Found) -> bool {
+fn learn(cluster: &Cluster, history: History<'_>, unit: UnitId, found: &Found) -> bool {
     if let Some(lost) = &found.lost {
         let (end, step) = lost.end();
         if history.goes_on(end, step, 1) > 0 {
             history.join(lost.last, lost.next, false);
-            streams.was_in_vain(lost);
         }
     }
     meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
@@ -103,9 +101,7 @@ fn learn(cluster: &Cluster, streams: &mut Streams, history: History<'_>, unit: U
     let Some((from, together)) = found.from else { return false };
     let pages = from.abs_diff(unit.0);
     let was_known = history.goes_on(from, found.step, pages) == pages;
-    if was_known && together {
-        streams.was_foreseeable(found);
-    } else {
+    if !was_known || !together {
         let before = unit.0.saturating_add_signed(-found.step);
         history.join(from, before, true);
         history.join(before, unit.0, together);
@@ -114,24 +110,7 @@ fn learn(cluster: &Cluster, streams: &mut Streams, history: History<'_>, unit: U
 }
 
 /// How many pages may be fetched behind the fault?
-fn look_ahead(
-    cluster: &Cluster,
-    streams: &mut Streams,
-    history: History<'_>,
-    unit: UnitId,
-    found: &mut Found,
-    was_known: bool,
-) -> Room {
-    if found.window == 0 {
-        let directions: &[i32] = if found.step == 0 { &[1, -1] } else { &[found.step] };
-        // One more than may be fetched tells whether it ends there.
-        let known = |&step: &i32| (step, history.goes_on(unit.0, step, WINDOW_MAX + 1));
-        let Some((step, pages)) = directions.iter().map(known).find(|(_, pages)| *pages > 0) else {
-            return Room { pages: 0, guess: Guess::Known };
-        };
-        let pages = streams.bet(found, step, pages.min(WINDOW_MAX), pages <= WINDOW_MAX);
-        return Room { pages, guess: Guess::Known };
-    }
+fn look_ahead(cluster: &Cluster, history: History<'_>, unit: UnitId, found: &Found, was_known: bool) -> Room {
     let known = history.goes_on(unit.0, found.step, found.window);
     if known > 0 || was_known {
         return Room { pages: known, guess: Guess::Known };

@@ -9,13 +9,6 @@
 //! right behind a window says that all of the window was wanted; the next is then twice as long. Several streams may go on in turn
 //! (a loop over two arrays), so a thread remembers some; a fault that belongs to none takes the place of the one
 //! that has waited longest.
-//!
-//! **Bets.** Where pages were read together before ([`super::history`]), a lone fault is enough. Such a window is a bet, and how many pages a
-//! thread may bet is its [`Streams::credit`]: a bet that a fault right behind it confirms doubles it, one that is forgotten
-//! without leaves a quarter, and bets that are still open take from it. Programs that begin to jump about where they read in sequence before lose
-//! a dozen pages by it, and then it is 0 until a stream of three faults shows that the history would have told it. A
-//! bet that ends where the history ends will hardly be confirmed: nobody knows whether it was good. So one in eight of these
-//! is a page short, and the fault there, or its absence, is the answer.
 
 use std::ops::Range;
 
@@ -27,14 +20,6 @@ pub const WINDOW_MAX: u32 = 64;
 const WINDOW_MIN: u32 = 2;
 /// So many pages side by side make a stream.
 const RUN_MIN: u32 = 3;
-/// Pages that a thread may bet at first, and again when history has proved right.
-const CREDIT: u32 = 8;
-const CREDIT_AGAIN: u32 = 2;
-/// And at most.
-const CREDIT_MAX: u32 = 32;
-/// One in so many bets that end with the history asks a question.
-const ASKS: u32 = 8;
-
 /// One stream, or a single fault that might become one.
 #[derive(Clone, Copy)]
 struct Stream {
@@ -48,8 +33,6 @@ struct Stream {
     run: u32,
     /// How long the next window may be.
     window: u32,
-    /// Its last window was a bet on so many pages, which a fault behind it would confirm.
-    bet: u32,
     /// When its last fault was.
     turn: u32,
     /// In which interval of its thread that was.
@@ -61,10 +44,6 @@ struct Stream {
 pub struct Streams {
     list: [Stream; STREAMS],
     turn: u32,
-    /// Pages that may be bet, with those that are.
-    credit: u32,
-    /// Bets that ended with the history.
-    ended: u32,
 }
 
 /// What a fault means for the streams.
@@ -92,7 +71,6 @@ pub struct Lost {
     pub last: u32,
     /// Where the next fault would have been.
     pub next: u32,
-    is_bet: bool,
 }
 
 impl Lost {
@@ -107,7 +85,7 @@ impl Lost {
 }
 
 impl Stream {
-    const NONE: Self = Self { last: 0, next: 0, step: 0, run: 0, window: 0, bet: 0, turn: 0, interval: 0 };
+    const NONE: Self = Self { last: 0, next: 0, step: 0, run: 0, window: 0, turn: 0, interval: 0 };
 
     /// The pages fetched ahead after its last fault.
     fn ahead(&self) -> Range<u32> {
@@ -122,7 +100,7 @@ impl Stream {
 
 impl Streams {
     /// None yet.
-    pub const NONE: Self = Self { list: [Stream::NONE; STREAMS], turn: 0, credit: CREDIT, ended: 0 };
+    pub const NONE: Self = Self { list: [Stream::NONE; STREAMS], turn: 0 };
 
     /// A read fault at this page, in this interval of the thread.
     pub fn fault(&mut self, unit: u32, interval: u64) -> Found {
@@ -143,11 +121,8 @@ impl Streams {
             return self.begin(unit, interval);
         };
         let it = &mut self.list[stream];
-        if it.bet > 0 {
-            self.credit = (2 * self.credit).clamp(CREDIT_AGAIN, CREDIT_MAX);
-        }
         let from = Some((it.last, it.interval == interval));
-        (it.last, it.turn, it.interval, it.bet) = (unit, turn, interval, 0);
+        (it.last, it.turn, it.interval) = (unit, turn, interval);
         it.next = unit.wrapping_add_signed(it.step);
         if it.run >= RUN_MIN {
             it.window = it.window.max(WINDOW_MIN);
@@ -162,48 +137,9 @@ impl Streams {
         let oldest = (0..STREAMS).max_by_key(|&at| age(&self.list[at])).expect("there are some");
         let begun = Stream { last: unit, run: 1, turn, interval, ..Stream::NONE };
         let old = std::mem::replace(&mut self.list[oldest], begun);
-        let lost = Lost { last: old.last, next: old.next, is_bet: old.bet > 0 };
+        let lost = Lost { last: old.last, next: old.next };
         let lost = Some(lost).filter(|_| !old.ahead().is_empty());
         Found { stream: oldest, step: 0, window: 0, run: 1, from: None, followed: 0..0, lost }
-    }
-
-    /// By history, a window was in vain.
-    pub const fn was_in_vain(&mut self, lost: &Lost) {
-        if lost.is_bet {
-            self.credit /= 4;
-        }
-    }
-
-    /// By history, the third fault of a stream could have been foreseen.
-    pub fn was_foreseeable(&mut self, found: &Found) {
-        if found.run == RUN_MIN && found.followed.is_empty() {
-            self.credit = self.credit.max(CREDIT_AGAIN);
-        }
-    }
-
-    /// How many pages a window by history alone may have now.
-    pub fn credit(&self) -> u32 {
-        self.credit.saturating_sub(self.list.iter().map(|stream| stream.bet).sum())
-    }
-
-    /// Makes a window of a fault that is no stream yet: the history goes on in this direction for so many pages, of which no more than
-    /// the credit are asked for; `ends` if that is all. Returns how many may be fetched.
-    pub fn bet(&mut self, found: &mut Found, step: i32, pages: u32, ends: bool) -> u32 {
-        let mut bet = pages.min(self.credit());
-        let mut is_question = bet < pages || !ends;
-        if bet > 1 && !is_question {
-            self.ended = self.ended.wrapping_add(1);
-            is_question = self.ended.is_multiple_of(ASKS);
-            bet -= u32::from(is_question);
-        }
-        if bet == 0 {
-            return 0;
-        }
-        let it = &mut self.list[found.stream];
-        (it.step, it.next, it.window) = (step, it.last.wrapping_add_signed(step), bet);
-        it.bet = if is_question { bet } else { 0 };
-        (found.step, found.window) = (step, bet);
-        bet
     }
 
     /// So many pages behind the fault are open now: the next fault is expected behind them. A window that could not be filled is
@@ -211,7 +147,6 @@ impl Streams {
     pub fn opened(&mut self, found: &Found, pages: u32) {
         let it = &mut self.list[found.stream];
         it.next = it.last.wrapping_add_signed(it.step * (pages as i32 + 1));
-        it.bet = it.bet.min(pages);
         if pages >= found.window {
             it.window = (2 * it.window).min(WINDOW_MAX);
         }
@@ -282,7 +217,7 @@ mod tests {
         for far in 1..20 {
             lost.extend(streams.fault(1000 * far, 0).lost);
         }
-        assert_eq!(lost, [Lost { last: 19, next: 24, is_bet: false }]);
+        assert_eq!(lost, [Lost { last: 19, next: 24 }]);
         assert_eq!(lost[0].end(), (23, 1));
     }
 
@@ -302,66 +237,5 @@ mod tests {
         assert_eq!(streams.fault(7, 3).from, None);
         assert_eq!(streams.fault(8, 3).from, Some((7, true)));
         assert_eq!(streams.fault(9, 4).from, Some((8, false)));
-    }
-
-    /// Takes a lone fault with so many known pages behind it, and fetches what may be bet on.
-    fn bet(streams: &mut Streams, unit: u32, pages: u32, ends: bool) -> u32 {
-        let mut found = streams.fault(unit, 0);
-        assert_eq!((found.run, found.step), (1, 0));
-        if let Some(lost) = &found.lost {
-            streams.was_in_vain(lost);
-        }
-        let room = streams.bet(&mut found, 1, pages, ends);
-        streams.opened(&found, room);
-        room
-    }
-
-    #[test]
-    fn a_first_fault_bets_on_what_is_known_as_far_as_it_is_known() {
-        let mut streams = Streams::NONE;
-        assert_eq!(bet(&mut streams, 100, 3, true), 3);
-        // The page behind what was known is a fault of the stream.
-        let found = streams.fault(104, 0);
-        assert_eq!((found.step, found.run, found.followed), (1, 5, 101..104));
-    }
-
-    #[test]
-    fn bets_that_are_confirmed_double_the_credit_and_open_ones_take_from_it() {
-        let mut streams = Streams::NONE;
-        assert_eq!(bet(&mut streams, 100, 5, false), 5);
-        assert_eq!(bet(&mut streams, 200, 32, false), 3);
-        assert_eq!(bet(&mut streams, 300, 32, false), 0);
-        assert_eq!(streams.fault(106, 0).followed, 101..106);
-        assert_eq!(streams.credit(), 13);
-        assert_eq!(streams.fault(204, 0).followed, 201..204);
-        assert_eq!(streams.credit(), 32);
-    }
-
-    #[test]
-    fn jumps_where_all_is_known_lose_a_dozen_pages_and_then_bet_no_more() {
-        let mut streams = Streams::NONE;
-        let lost: u32 = (1..1000).map(|far| bet(&mut streams, 1000 * far, 32, false)).sum();
-        assert_eq!((lost, streams.credit()), (8 + 2, 0));
-        // Until a stream is seen that could have been foreseen.
-        for unit in 5..8 {
-            let found = streams.fault(unit, 0);
-            streams.was_foreseeable(&found);
-        }
-        assert_eq!(streams.credit(), 2);
-    }
-
-    #[test]
-    fn bets_to_the_end_of_what_is_known_are_asked_about_now_and_then() {
-        let mut streams = Streams::NONE;
-        let bets: Vec<u32> = (1..=8).map(|row| bet(&mut streams, 100 * row, 3, true)).collect();
-        assert_eq!(bets, [3, 3, 3, 3, 3, 3, 3, 2]);
-        assert_eq!(streams.credit(), 6);
-        // The answer is yes.
-        assert_eq!(streams.fault(803, 0).followed, 801..803);
-        assert_eq!(streams.credit(), 16);
-        // Rows of which one page is used: the questions are in vain, and that is the end of it.
-        let lost: u32 = (1..1000).map(|row| bet(&mut streams, 10_000 * row, 3, true)).sum();
-        assert!(lost < 150, "{lost}");
-        assert_eq!(streams.credit(), 0);
     }
 }
