@@ -143,6 +143,20 @@ fn rows_that_every_interval_writes_fault_only_where_rights_are_not_kept() {
     assert!(count(&keep, "write_faults") + 100 < count(&fault, "write_faults"), "{keep}\n{fault}");
 }
 
+/// What a release keeps, the next one compares, although nothing was written in between.
+#[test]
+fn a_critical_section_that_writes_nothing_compares_few_pages_whatever_was_written_before_it() {
+    const KEPT_MAX: u64 = 32;
+    let program = compile("empty_sections.c", "empty-sections-counted", &[]);
+    for flags in ["-n 2", "-n 2 -p 2 --faults mprotect", "-n 2 --protocol strings-rc"] {
+        let done = Job::new(&format!("{flags} --quiet"), &program, "").stats().run();
+        done.assert_success();
+        let [written, empty] = ["written", "empty"].map(|phase| in_phase(&done, phase, "rights_kept"));
+        assert!((1..=2 * KEPT_MAX).contains(&written), "two releases kept {written}\n{done}");
+        assert!(empty <= 9 * KEPT_MAX, "nine releases kept {empty}\n{done}");
+    }
+}
+
 #[test]
 fn stress_reads_no_wrong_value_whether_rights_are_kept_or_not() {
     for (seed, rewrites) in (840..).zip(["keep", "fault", "keep"]) {

@@ -12,6 +12,7 @@ use crate::cluster::Cluster;
 use crate::invalidation::Invalidation;
 use crate::join::Outbox;
 use crate::nest::Rights;
+use crate::policy::rewrites::Rewrites;
 use crate::refresh::Refresh;
 use crate::sys::segment::{Release, View};
 use crate::{meter, misuse, nest, pointers, service, tmk, wait};
@@ -61,9 +62,10 @@ fn release_untimed(cluster: &Cluster) {
     }
     let mut taken = node.take_dirty(list);
     let release = nest::keeps_rights(cluster).then(|| Release::next_of(id, node.view(id)));
+    let mut rewrites = Rewrites::new();
     let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
     taken.each_portion(|units| {
-        let rights = prepare(cluster, units, release, several_threads);
+        let rights = prepare(cluster, units, (release, &mut rewrites), several_threads);
         let mut left = units.len();
         while left > 0 {
             let last = wait::last_event(cluster);
@@ -121,18 +123,24 @@ fn flush_some(
 
 /// Marks the units that the view goes on writing. Unless other threads of it may be storing, takes its right to write the others:
 /// of whole runs at once, ahead of the table, which would do it one by one.
-fn prepare(cluster: &Cluster, units: &mut [u32], release: Option<Release>, several_threads: bool) -> Rights {
+fn prepare(
+    cluster: &Cluster,
+    units: &mut [u32],
+    (release, rewrites): (Option<Release>, &mut Rewrites),
+    several_threads: bool,
+) -> Rights {
     if several_threads && release.is_none() {
         return Rights::Shrink;
     }
     units.sort_unstable();
     let mut runs = Runs::new(cluster);
     for unit in units.iter_mut() {
-        match nest::before_flush(cluster, UnitId(*unit), release) {
-            (_, true) => *unit |= KEPT,
-            (Access::Write, false) if !several_threads => runs.add(*unit),
+        let (access, ago) = nest::before_flush(cluster, UnitId(*unit), release);
+        if rewrites.keeps(ago) {
+            *unit |= KEPT;
+        } else if access == Access::Write && !several_threads {
             // A unit that lost its mapping since it was written must not become readable.
-            (Access::Write | Access::Read | Access::None, false) => {}
+            runs.add(*unit);
         }
     }
     runs.end();

@@ -33,6 +33,7 @@ mod objects;
 mod phases;
 mod places;
 mod pointers;
+mod policy;
 pub mod private;
 pub mod program;
 mod refresh;

@@ -111,10 +111,6 @@ struct Nest<'a, 'm, P: Live> {
     outbox: Option<&'a mut Outbox<'m>>,
 }
 
-/// A right to write that is kept costs a comparison in each release, 0.1 to 0.3 us; one that is taken costs a fault at the next
-/// store, 2.5 us. So it is kept until the comparisons that found nothing have cost as much as the fault would have.
-const REWRITTEN_WITHIN: u32 = 8;
-
 /// A view of this process presents an event about a unit.
 pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
     present_joining(cluster, unit, demand, rights, None)
@@ -180,17 +176,17 @@ pub fn keeps_rights(cluster: &Cluster) -> bool {
     cluster.job.switches.rewrites == Rewrites::Keep && with_tables!(cluster.shape.family, P => P::KEEPS, false)
 }
 
-/// What this process's view may do with a unit that its release flushes now; and should it keep the right to write, because it
-/// has used it again within [`REWRITTEN_WITHIN`] releases? Not without a release by which they are counted.
-pub fn before_flush(cluster: &Cluster, unit: UnitId, release: Option<Release>) -> (Access, bool) {
+/// What this process's view may do with a unit that its release flushes now; and how many releases ago it flushed a change of the unit
+/// before, if this is a release by which they are counted.
+pub fn before_flush(cluster: &Cluster, unit: UnitId, release: Option<Release>) -> (Access, Option<u32>) {
     let view = cluster.my_view();
-    let no_nest = || unreachable!("lazy release consistency has releases of its own");
+    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     with_tables!(
         cluster.shape.family,
         P => {
             let mut locked = cluster.mine().lock(unit);
             let ago = release.and_then(|release| locked.flushed_in(release));
-            (P::access(locked.state::<P>(), view), ago.is_some_and(|ago| ago <= REWRITTEN_WITHIN))
+            (P::access(locked.state::<P>(), view), ago)
         },
         no_nest()
     )
