@@ -24,24 +24,35 @@ const LATE_MAX: u8 = 1;
 /// The highest level: 64 refreshes.
 const LEVEL_MAX: u8 = LEVEL_MIN + 5;
 
-const CLOSED: u16 = 1 << 15;
-const UNTRIED: u16 = 1 << 14;
-const TRYING: u16 = 1 << 14;
-const SLOW: u16 = 1 << 13;
-const LEVEL_SHIFT: u32 = 8;
-
-/// One page of one view, or a few side by side where a node has many views. All-zero: nothing is known.
-///
-/// | bits | open | closed, and not known to have been read since (bit 15) |
-/// |---|---|---|
-/// | 0 to 7 | refreshes left; of a slow page that was refreshed once, the acquire that did it | the acquire that closed it |
-/// | 8 to 11 | the level | the level |
-/// | 13 | slow | slow |
-/// | 14 | a slow page that was refreshed once | it should have been tried |
+/// One page of one view, or a few side by side where a node has many views.
 ///
 /// Of an acquire's number there are the low bits: one 256 later is taken for the same, which makes two guesses in 256 too good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Habit(pub u16);
+pub struct Habit {
+    stage: Stage,
+    level: u8,
+    /// It was once read with an acquire between closing and reading.
+    is_slow: bool,
+}
+
+/// What became of the page at the last notice of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It is open; so many notices refresh it, and the next one closes it.
+    Open { refreshes: u8 },
+    /// It is open: a slow page that this acquire refreshed for the first time.
+    Tried { by: u8 },
+    /// This acquire closed it, and it is not known to have been read since.
+    Closed { by: u8 },
+    /// The same, though it should have been tried.
+    Untried { by: u8 },
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self::Open { refreshes: 0 }
+    }
+}
 
 /// What is to become of a page that a notice names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,32 +77,29 @@ pub enum Tells {
 }
 
 impl Habit {
-    const fn of(flags: u16, level: u8, number: u8) -> Self {
-        Self(flags | (level as u16) << LEVEL_SHIFT | number as u16)
+    /// As it is kept: two bytes for a page. All zeros: nothing is known.
+    #[must_use]
+    pub const fn word(self) -> u16 {
+        let (stage, number) = match self.stage {
+            Stage::Open { refreshes } => (0, refreshes),
+            Stage::Tried { by } => (1, by),
+            Stage::Closed { by } => (2, by),
+            Stage::Untried { by } => (3, by),
+        };
+        stage << 14 | (self.is_slow as u16) << 13 | (self.level as u16) << 8 | number as u16
     }
 
-    const fn has(self, flag: u16) -> bool {
-        self.0 & flag != 0
-    }
-
-    const fn is_closed(self) -> bool {
-        self.has(CLOSED)
-    }
-
-    const fn is_trying(self) -> bool {
-        !self.has(CLOSED) && self.has(TRYING)
-    }
-
-    const fn slow(self) -> u16 {
-        self.0 & SLOW
-    }
-
-    const fn level(self) -> u8 {
-        (self.0 >> LEVEL_SHIFT) as u8 & 0xf
-    }
-
-    const fn number(self) -> u8 {
-        self.0 as u8
+    /// The same back.
+    #[must_use]
+    pub const fn of_word(word: u16) -> Self {
+        let number = word as u8;
+        let stage = match word >> 14 {
+            0 => Stage::Open { refreshes: number },
+            1 => Stage::Tried { by: number },
+            2 => Stage::Closed { by: number },
+            _ => Stage::Untried { by: number },
+        };
+        Self { stage, level: (word >> 8) as u8 & 0x1f, is_slow: word >> 13 & 1 == 1 }
     }
 
     const fn refreshes_at(level: u8) -> u8 {
@@ -100,64 +108,66 @@ impl Habit {
 
     /// The view reads the page, the last acquire being this one.
     #[must_use]
-    pub const fn read(self, acquire: u8) -> (Self, Tells) {
-        if !self.is_closed() {
-            return (self, Tells::Nothing);
-        }
-        let since = acquire.wrapping_sub(self.number());
-        if since > LATE_MAX {
-            return (Self::of(0, 0, 0), Tells::Nothing);
-        }
-        let slow = if since > 0 { SLOW } else { self.slow() };
-        let level = if self.level() < LEVEL_MAX { self.level() + 1 } else { LEVEL_MAX };
-        let tells = if self.has(UNTRIED) {
-            // Of a slow page nobody knows.
-            if slow == 0 { Tells::WouldBeRight } else { Tells::Nothing }
-        } else if self.level() == LEVEL_MIN {
-            Tells::Right
-        } else {
-            Tells::Nothing
+    pub fn read(self, acquire: u8) -> (Self, Tells) {
+        let (by, is_untried) = match self.stage {
+            Stage::Open { .. } | Stage::Tried { .. } => return (self, Tells::Nothing),
+            Stage::Closed { by } => (by, false),
+            Stage::Untried { by } => (by, true),
         };
-        (Self::of(slow, level, Self::refreshes_at(level)), tells)
+        let since = acquire.wrapping_sub(by);
+        if since > LATE_MAX {
+            return (Self::default(), Tells::Nothing);
+        }
+        let is_slow = self.is_slow || since > 0;
+        let level = (self.level + 1).min(LEVEL_MAX);
+        let tells = match is_untried {
+            // Of a slow page nobody knows.
+            true if is_slow => Tells::Nothing,
+            true => Tells::WouldBeRight,
+            false if self.level == LEVEL_MIN => Tells::Right,
+            false => Tells::Nothing,
+        };
+        (Self { stage: Stage::Open { refreshes: Self::refreshes_at(level) }, level, is_slow }, tells)
     }
 
     /// What should become of the page at a notice that this acquire obeys?
     #[must_use]
     pub const fn verdict(self, acquire: u8) -> Verdict {
-        if self.is_trying() {
+        match self.stage {
+            Stage::Tried { by } if acquire.wrapping_sub(by) == 1 => Verdict::Close,
             // The same acquire: another page of this habit.
-            if acquire.wrapping_sub(self.number()) == 1 { Verdict::Close } else { Verdict::Refresh }
-        } else if self.is_closed() || self.number() == 0 {
-            Verdict::Close
-        } else if self.level() == LEVEL_MIN && self.number() == Self::refreshes_at(LEVEL_MIN) {
-            Verdict::Try
-        } else {
-            Verdict::Refresh
+            Stage::Tried { .. } => Verdict::Refresh,
+            Stage::Closed { .. } | Stage::Untried { .. } | Stage::Open { refreshes: 0 } => Verdict::Close,
+            Stage::Open { refreshes } if self.level == LEVEL_MIN && refreshes == Self::refreshes_at(LEVEL_MIN) => {
+                Verdict::Try
+            }
+            Stage::Open { .. } => Verdict::Refresh,
         }
     }
 
     /// It was refreshed by this acquire.
     #[must_use]
-    pub const fn refreshed(self, acquire: u8) -> Self {
-        match self.verdict(acquire) {
-            Verdict::Try if self.has(SLOW) => Self::of(SLOW | TRYING, LEVEL_MIN, acquire),
-            Verdict::Refresh if self.is_trying() && self.number() == acquire => self,
-            Verdict::Refresh if self.is_trying() => Self::of(SLOW, LEVEL_MIN, 0),
-            Verdict::Try | Verdict::Refresh | Verdict::Close => {
-                Self::of(self.slow(), self.level(), self.number().saturating_sub(1))
-            }
-        }
+    pub fn refreshed(self, acquire: u8) -> Self {
+        let stage = match self.stage {
+            Stage::Tried { by } if by == acquire => self.stage,
+            Stage::Open { .. } if self.is_slow && self.verdict(acquire) == Verdict::Try => Stage::Tried { by: acquire },
+            Stage::Open { refreshes } => Stage::Open { refreshes: refreshes.saturating_sub(1) },
+            Stage::Tried { .. } | Stage::Closed { .. } | Stage::Untried { .. } => Stage::Open { refreshes: 0 },
+        };
+        Self { stage, ..self }
     }
 
     /// It was closed by this acquire. If it had not been read since it was closed before, or refreshed for nothing, nothing is left of
     /// what was known.
     #[must_use]
-    pub const fn closed(self, acquire: u8) -> Self {
-        match self.verdict(acquire) {
-            Verdict::Close if self.is_closed() && self.number() == acquire => self,
-            Verdict::Close if self.is_closed() || self.is_trying() => Self::of(CLOSED, 0, acquire),
-            Verdict::Try => Self::of(CLOSED | UNTRIED | self.slow(), LEVEL_MIN - 1, acquire),
-            Verdict::Close | Verdict::Refresh => Self::of(CLOSED | self.slow(), self.level(), acquire),
+    pub fn closed(self, acquire: u8) -> Self {
+        match (self.stage, self.verdict(acquire)) {
+            (Stage::Closed { by } | Stage::Untried { by }, _) if by == acquire => self,
+            (Stage::Closed { .. } | Stage::Untried { .. } | Stage::Tried { .. }, Verdict::Close) => {
+                Self { stage: Stage::Closed { by: acquire }, ..Self::default() }
+            }
+            (_, Verdict::Try) => Self { stage: Stage::Untried { by: acquire }, level: LEVEL_MIN - 1, ..self },
+            (_, Verdict::Close | Verdict::Refresh) => Self { stage: Stage::Closed { by: acquire }, ..self },
         }
     }
 }
@@ -217,6 +227,10 @@ mod tests {
     }
 
     impl Page {
+        const fn is_closed(&self) -> bool {
+            matches!(self.habit.stage, Stage::Closed { .. } | Stage::Untried { .. })
+        }
+
         /// One acquire with a notice of the page, if it is open. Was it refreshed?
         fn acquire(&mut self, credit: &mut Credit) -> bool {
             self.acquire = self.acquire.wrapping_add(1);
@@ -230,7 +244,7 @@ mod tests {
                 self.habit = self.habit.refreshed(self.acquire);
                 self.refreshes += 1;
                 *credit = if verdict == Verdict::Try { credit.tried() } else { *credit };
-            } else if !self.habit.is_closed() {
+            } else if !self.is_closed() {
                 // No notice comes of a page that is not open.
                 self.habit = self.habit.closed(self.acquire);
             }
@@ -239,7 +253,7 @@ mod tests {
 
         /// The page is read.
         fn read(&mut self, credit: &mut Credit) {
-            if self.habit.is_closed() {
+            if self.is_closed() {
                 self.faults += 1;
                 let tells;
                 (self.habit, tells) = self.habit.read(self.acquire);
@@ -261,6 +275,12 @@ mod tests {
             let mut credit = Credit::default();
             (0..count).map(|_| self.interval(reads, &mut credit)).collect()
         }
+    }
+
+    #[test]
+    fn a_habit_comes_back_from_its_word() {
+        assert_eq!(Habit::default().word(), 0);
+        assert!((0..=u16::MAX).all(|word| Habit::of_word(word).word() == word));
     }
 
     #[test]
@@ -340,7 +360,7 @@ mod tests {
         }
         assert_eq!(habit.verdict(11), Verdict::Close);
         habit = habit.closed(11).read(12).0;
-        assert_eq!((habit.verdict(13), habit.number()), (Verdict::Refresh, 4));
+        assert_eq!((habit.verdict(13), habit.stage), (Verdict::Refresh, Stage::Open { refreshes: 4 }));
     }
 
     #[test]
@@ -418,6 +438,6 @@ mod tests {
         assert_eq!(habit.verdict(4), Verdict::Try);
         // Closed twice, and never read between: something else had opened it.
         habit = habit.closed(9).closed(10).read(10).0;
-        assert_eq!((habit.verdict(11), habit.level()), (Verdict::Close, 1));
+        assert_eq!((habit.verdict(11), habit.level), (Verdict::Close, 1));
     }
 }

@@ -61,10 +61,10 @@ fn change_credit(cluster: &Cluster, change: impl FnOnce(Credit) -> Credit) {
 /// Two threads that learn at once may forget one of the two, here and of the credit: these are guesses anyway.
 fn learn<T>(cluster: &Cluster, unit: UnitId, change: impl FnOnce(Habit) -> (Habit, T)) -> T {
     let page = cluster.mine().habit(cluster.my_view(), unit);
-    let old = Habit(page.load(Ordering::Relaxed));
+    let old = Habit::of_word(page.load(Ordering::Relaxed));
     let (new, tells) = change(old);
     if new != old {
-        page.store(new.0, Ordering::Relaxed);
+        page.store(new.word(), Ordering::Relaxed);
     }
     tells
 }
@@ -135,7 +135,7 @@ impl<'a> Refresh<'a> {
             return Verdict::Close;
         }
         let view = self.cluster.my_view();
-        let habit = Habit(self.cluster.mine().habit(view, unit).load(Ordering::Relaxed));
+        let habit = Habit::of_word(self.cluster.mine().habit(view, unit).load(Ordering::Relaxed));
         match habit.verdict(self.acquire) {
             Verdict::Try
                 if !Credit(self.cluster.mine().view(view).refresh_credit.load(Ordering::Relaxed)).is_left() =>
