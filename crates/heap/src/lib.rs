@@ -45,6 +45,8 @@ pub struct Placement {
     pub offset: u64,
     /// How many bytes may be used, at least as many as asked for.
     pub usable: u64,
+    /// How many of them, from the first on, an earlier allocation may have had. No allocation has had the others.
+    pub reused: u64,
     /// The policy that its pages have: the one asked for, unless that one's part of the space was full.
     pub policy: Policy,
 }
@@ -190,9 +192,10 @@ impl<'t> Heap<'t> {
             Policy::FirstTouch | Policy::On(_) => align_pages,
             Policy::Cyclic { block_pages_log2 } => lcm(self.layout.nodes() << block_pages_log2, align_pages),
         };
-        let start = arena.start + self.runs(arena).take(len, step)?;
+        let (first, reused) = self.runs(arena).take(len, step)?;
         self.charge(len);
-        Some(Placement { offset: u64::from(start) * PAGE, usable: u64::from(len) * PAGE, policy })
+        let bytes = |pages: u32| u64::from(pages) * PAGE;
+        Some(Placement { offset: bytes(arena.start + first), usable: bytes(len), reused: bytes(reused), policy })
     }
 
     fn alloc_slot(&mut self, class: usize, node: NodeId) -> Option<Placement> {
@@ -200,10 +203,11 @@ impl<'t> Heap<'t> {
             Some(span) => span,
             None => self.add_span(class, node)?,
         };
-        let slot = self.spans().take(span);
+        let (slot, is_reused) = self.spans().take(span);
         let Span { page, .. } = self.tables.spans[span as usize];
         let usable = self.tables.spans[span as usize].slot_bytes();
-        Some(Placement { offset: u64::from(page) * PAGE + slot, usable, policy: Policy::FirstTouch })
+        let reused = if is_reused { usable } else { 0 };
+        Some(Placement { offset: u64::from(page) * PAGE + slot, usable, reused, policy: Policy::FirstTouch })
     }
 
     fn add_span(&mut self, class: usize, node: NodeId) -> Option<u32> {
@@ -211,9 +215,9 @@ impl<'t> Heap<'t> {
             return None;
         }
         let arena = self.layout.arena(Policy::FirstTouch);
-        let page = self.runs(arena).take(1, 1)?;
+        let (page, reused) = self.runs(arena).take(1, 1)?;
         self.charge(1);
-        let span = self.spans().add(Span::new(page, class, node));
+        let span = self.spans().add(Span::new(page, class, node, reused > 0));
         self.runs(arena).set(page, Entry::Span { span });
         Some(span)
     }

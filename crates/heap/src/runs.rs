@@ -32,8 +32,10 @@ pub(crate) struct Runs<'t> {
 }
 
 impl Runs<'_> {
-    /// Takes `len` pages, the first a multiple of `step`.
-    pub fn take(&mut self, len: u32, step: u32) -> Option<u32> {
+    /// Takes `len` pages, the first a multiple of `step`. The first, and how many of them may have been in use before: no page
+    /// from `highest` on has been.
+    pub fn take(&mut self, len: u32, step: u32) -> Option<(u32, u32)> {
+        let highest = self.arena.highest;
         let at = match self.find(len, step) {
             Some((start, at)) => {
                 let have = self.unlink(start);
@@ -44,7 +46,7 @@ impl Runs<'_> {
             None => self.take_from_top(len, step)?,
         };
         self.set(at, Entry::Run { len });
-        Some(at)
+        Some((at, highest.saturating_sub(at).min(len)))
     }
 
     fn take_from_top(&mut self, len: u32, step: u32) -> Option<u32> {

@@ -40,8 +40,10 @@ pub(crate) fn class_for(size: u64, align: u64) -> Option<usize> {
 }
 
 impl Span {
-    pub(crate) fn new(page: u32, class: usize, node: NodeId) -> Self {
-        Self { page, class: class as u16, node: u16::from(node.0), ..Self::default() }
+    /// A span in a page that may have been in use before.
+    pub(crate) fn new(page: u32, class: usize, node: NodeId, is_reused: bool) -> Self {
+        let (class, node) = (class as u8, u16::from(node.0));
+        Self { page, class, node, is_reused: u8::from(is_reused), ..Self::default() }
     }
 
     pub(crate) fn slot_bytes(&self) -> u64 {
@@ -56,15 +58,16 @@ impl Span {
         self.used == self.capacity()
     }
 
-    /// Takes the lowest free slot of a span that is not full; returns its offset in the page.
-    pub(crate) fn take(&mut self) -> u64 {
+    /// Takes the lowest free slot of a span that is not full. Its offset in the page, and whether it may have been in use before.
+    pub(crate) fn take(&mut self) -> (u64, bool) {
         let word = self.slots.iter().position(|word| *word != u64::MAX).expect("the span is not full");
         let bit = self.slots[word].trailing_ones();
         self.slots[word] |= 1 << bit;
         let slot = 64 * word as u16 + bit as u16;
         self.used += 1;
+        let is_reused = self.is_reused != 0 || slot < self.highest;
         self.highest = self.highest.max(slot + 1);
-        u64::from(slot) * self.slot_bytes()
+        (u64::from(slot) * self.slot_bytes(), is_reused)
     }
 
     /// Frees the slot that begins at an offset in the page.
@@ -123,13 +126,13 @@ impl Spans<'_> {
         index
     }
 
-    /// Takes a slot of a span with free slots; returns its offset in the page.
-    pub fn take(&mut self, index: u32) -> u64 {
-        let offset = self.spans[index as usize].take();
+    /// Takes a slot of a span with free slots. Its offset in the page, and whether it may have been in use before.
+    pub fn take(&mut self, index: u32) -> (u64, bool) {
+        let taken = self.spans[index as usize].take();
         if self.spans[index as usize].is_full() {
             self.unlink(index);
         }
-        offset
+        taken
     }
 
     /// Frees a slot; is the span empty now, and gone?

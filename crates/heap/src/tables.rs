@@ -115,7 +115,9 @@ pub struct Span {
     pub(crate) page: u32,
     pub(crate) previous: u32,
     pub(crate) next: u32,
-    pub(crate) class: u16,
+    pub(crate) class: u8,
+    /// 1 if the page may have been in use before it became this span.
+    pub(crate) is_reused: u8,
     pub(crate) node: u16,
     /// Slots in use.
     pub(crate) used: u16,

@@ -43,12 +43,16 @@ struct Live {
 #[derive(Default)]
 struct Model {
     live: BTreeMap<u64, Live>,
+    /// By 16 bytes: what an allocation has had.
+    had: Vec<bool>,
 }
 
 impl Model {
     fn add(&mut self, layout: Layout, placed: Placement, size: u64, align: u64, node: NodeId) {
-        let Placement { offset, usable, policy } = placed;
+        let Placement { offset, usable, reused, policy } = placed;
         let end = offset + usable;
+        self.hand_out(offset + reused, end, true);
+        self.hand_out(offset, offset + reused, false);
         assert!(usable >= size && offset.is_multiple_of(align.max(16)));
         assert!(end <= u64::from(layout.pages()) * 4096);
         let before = self.live.range(..end).next_back();
@@ -66,6 +70,17 @@ impl Model {
         }
         let is_slot = !usable.is_multiple_of(4096);
         self.live.insert(offset, Live { usable, is_slot, node });
+    }
+
+    /// An allocation has these bytes from now on; none had them before if they are new.
+    fn hand_out(&mut self, start: u64, end: u64, is_new: bool) {
+        let granules = (start / 16) as usize..(end / 16) as usize;
+        if self.had.len() < granules.end {
+            self.had.resize(granules.end, false);
+        }
+        let had = &mut self.had[granules];
+        assert!(!is_new || had.iter().all(|had| !had), "{start:#x} to {end:#x} are called new");
+        had.fill(true);
     }
 
     /// Pages in use; and small allocations of two nodes never share one.

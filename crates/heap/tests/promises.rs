@@ -162,6 +162,36 @@ fn wrong_frees_say_what_is_wrong_and_change_nothing() {
 }
 
 #[test]
+fn what_no_allocation_has_had_is_told_apart() {
+    let mut memory = Memory::new(1024, 2);
+    let mut heap = memory.heap();
+    let small = heap.alloc(100, 1, Policy::FirstTouch, N0).unwrap();
+    let large = heap.alloc(9 * 4096, 1, Policy::FirstTouch, N0).unwrap();
+    let on_a_node = heap.alloc(4096, 1, Policy::On(N1), N0).unwrap();
+    assert_eq!([small, large, on_a_node].map(|placed| placed.reused), [0; 3]);
+    heap.free(small.offset).unwrap();
+    heap.free(large.offset).unwrap();
+    let mut reused = |size| heap.alloc(size, 1, Policy::FirstTouch, N0).unwrap().reused;
+    assert_eq!(reused(12 * 4096), 10 * 4096, "pages above the highest ever in use are new");
+    assert_eq!(reused(4096), 0);
+}
+
+#[test]
+fn slots_that_no_allocation_has_had_are_told_apart() {
+    let mut memory = Memory::new(1024, 2);
+    let mut heap = memory.heap();
+    let alloc = |heap: &mut Heap<'_>, size| heap.alloc(size, 1, Policy::FirstTouch, N0).unwrap();
+    let (first, kept) = (alloc(&mut heap, 100), alloc(&mut heap, 100));
+    heap.free(first.offset).unwrap();
+    assert_eq!([100, 100, 100].map(|size| alloc(&mut heap, size).reused), [112, 0, 0]);
+    assert_eq!(kept.reused, 0);
+    let page = alloc(&mut heap, 4096);
+    heap.free(page.offset).unwrap();
+    let slot = alloc(&mut heap, 200);
+    assert_eq!((slot.offset, slot.reused), (page.offset, slot.usable), "in a page that was another's");
+}
+
+#[test]
 fn tables_are_touched_only_for_what_is_in_use() {
     let mut memory = Memory::new(1 << 18, 8);
     let mut heap = memory.heap();
