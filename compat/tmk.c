@@ -163,8 +163,8 @@ void Tmk_free(void *memory)
 void *Tmk_sbrk(size_t size)
 {
     need_start("Tmk_sbrk");
-    void *memory = fsp_aligned_alloc(Tmk_page_size, size);
-    return memory ? memset(memory, 0, size) : NULL;
+    size_t pages = size / Tmk_page_size + (size % Tmk_page_size != 0 || size == 0);
+    return fsp_calloc(pages, Tmk_page_size); /* whole pages begin at a page */
 }
 
 /* ---- Tmk_distribute ----------------------------------------------------------------------------------------------- */

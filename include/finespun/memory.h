@@ -14,9 +14,11 @@ extern "C" {
  * Allocating acquires and freeing releases, so that memory may pass from node to node through the heap.  Reset flags
  * (fsp_flag_reset) before freeing the memory they stand in: a flag above 0 is remembered by its address.
  * When the heap is full: error E050 ends the job, or NULL after fsp_errors_return(1). */
-void *fsp_malloc(size_t size);               /* 16-byte aligned; contents undefined; size 0 gives a unique pointer */
-void *fsp_calloc(size_t count, size_t size); /* zeroed; NULL and E050 when count * size overflows */
-void *fsp_realloc(void *old, size_t size);   /* keeps the smaller of both sizes; old may be NULL */
+void *fsp_malloc(size_t size); /* 16-byte aligned, page-aligned from 4 KiB on; contents undefined; size 0: a unique pointer */
+/* Zeroed; NULL and E050 when count * size overflows.  It touches no page that was never used: such a page costs no memory and
+ * gets its home from the node that uses it first.  fsp_malloc_all is alike. */
+void *fsp_calloc(size_t count, size_t size);
+void *fsp_realloc(void *old, size_t size); /* keeps the smaller of both sizes; old may be NULL */
 void *fsp_aligned_alloc(size_t alignment, size_t size); /* alignment a power of two up to 2 MiB */
 void fsp_free(void *pointer);                           /* NULL is allowed; E051 if not a live allocation */
 

@@ -16,6 +16,7 @@ mod fspcc;
 mod header;
 mod launch;
 mod manners;
+mod memory;
 mod misuse;
 mod ports;
 mod pthread;

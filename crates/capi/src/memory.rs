@@ -1,25 +1,49 @@
 //! `finespun/memory.h`.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 use finespun_errors::Code;
 use finespun_runtime::Failure;
-use finespun_runtime::program::{self, Home};
+use finespun_runtime::program::{self, Allocated, Home};
 
 use crate::error::{bad_argument, refuse, value};
 
 /// The largest alignment.
 const ALIGN_MAX: usize = 2 << 20;
 
+/// Bytes of a page.
+const PAGE: usize = 4096;
+
 fn allocate(size: usize, align: usize, home: Home) -> *mut c_void {
-    match program::allocate(size as u64, align as u64, home) {
-        Ok(address) => with_exposed_provenance_mut(address),
-        Err(failure) => {
-            refuse(failure);
-            null_mut()
-        }
+    let allocated = program::allocate(size as u64, align as u64, home).map(Some);
+    value(allocated, None).map_or_else(null_mut, |allocated| with_exposed_provenance_mut(allocated.address))
+}
+
+/// Makes the first `bytes` of new memory zero. What no allocation has had, and what no node has touched, is so already.
+///
+/// # Safety
+/// An allocation of the caller's alone, of at least so many bytes.
+unsafe fn clear(new: Allocated, bytes: usize) {
+    let addresses = new.address..new.address + new.reused.min(bytes);
+    // SAFETY: the parts lie in the allocation, by `for_each_part`; stores to it fault and are served.
+    for_each_part(addresses, |part| unsafe { pointer_to(part.start).write_bytes(0, part.len()) });
+}
+
+/// The parts of some memory in which something may be, in their order.
+fn for_each_part(addresses: Range<usize>, mut body: impl FnMut(Range<usize>)) {
+    if addresses.len() < PAGE {
+        return body(addresses); // to ask would cost what it saves
     }
+    let mut touched = program::touched(addresses);
+    while let Some(part) = value(touched.next_part(), None) {
+        body(part);
+    }
+}
+
+fn pointer_to(address: usize) -> *mut u8 {
+    with_exposed_provenance_mut(address)
 }
 
 /// `fsp_malloc`
@@ -36,12 +60,11 @@ pub extern "C" fn fsp_calloc(count: usize, size: usize) -> *mut c_void {
         refuse(Failure { code: Code::HeapExhausted, what });
         return null_mut();
     };
-    let memory = fsp_malloc(bytes);
-    if !memory.is_null() {
-        // SAFETY: just allocated with at least `bytes` bytes; stores to it fault and are served.
-        unsafe { memory.cast::<u8>().write_bytes(0, bytes) };
-    }
-    memory
+    let allocated = program::allocate(bytes as u64, 16, Home::FirstTouch).map(Some);
+    let Some(new) = value(allocated, None) else { return null_mut() };
+    // SAFETY: just allocated, with at least so many bytes.
+    unsafe { clear(new, bytes) };
+    pointer_to(new.address).cast()
 }
 
 /// `fsp_realloc`
@@ -63,13 +86,33 @@ pub unsafe extern "C" fn fsp_realloc(old: *mut c_void, size: usize) -> *mut c_vo
     if size <= usable && size >= usable / 2 {
         return old;
     }
-    let new = fsp_malloc(size);
-    if !new.is_null() {
-        // SAFETY: both are live allocations of at least so many bytes, and different.
-        unsafe { std::ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast::<u8>(), usable.min(size)) };
-        fsp_free(old);
-    }
-    new
+    let allocated = program::allocate(size as u64, 16, Home::FirstTouch).map(Some);
+    let Some(new) = value(allocated, None) else { return null_mut() };
+    // SAFETY: both are live allocations of at least so many bytes, and different.
+    unsafe { copy(old as usize, new, usable.min(size)) };
+    fsp_free(old);
+    pointer_to(new.address).cast()
+}
+
+/// Copies the first `bytes` of an allocation to a new one. Pages of the old one that no node has touched are neither read nor written.
+///
+/// # Safety
+/// Both have at least so many bytes, and are the caller's.
+unsafe fn copy(old: usize, new: Allocated, bytes: usize) {
+    let mut done = 0;
+    let clear_to = |from: usize, to: usize| {
+        let gap = Allocated { address: new.address + from, reused: new.reused.saturating_sub(from) };
+        // SAFETY: the gap lies in the new allocation, by the caller's promise.
+        unsafe { clear(gap, to - from) };
+    };
+    for_each_part(old..old + bytes, |part| {
+        let (from, to) = (part.start - old, part.end - old);
+        clear_to(done, from);
+        // SAFETY: both parts lie in their allocations, by the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(pointer_to(part.start), pointer_to(new.address + from), part.len()) };
+        done = to;
+    });
+    clear_to(done, bytes);
 }
 
 /// `fsp_aligned_alloc`
@@ -115,20 +158,12 @@ pub extern "C" fn fsp_malloc_distributed(size: usize, block: usize) -> *mut c_vo
 /// `fsp_malloc_all`
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_malloc_all(size: usize) -> *mut c_void {
-    let together = match program::allocate_together(size as u64) {
-        Ok(together) => together,
-        Err(failure) => {
-            refuse(failure);
-            return null_mut();
-        }
-    };
-    let memory = with_exposed_provenance_mut::<u8>(together.address);
-    if together.zero {
-        // SAFETY: just allocated with at least `size` bytes; stores to it fault and are served.
-        unsafe { memory.write_bytes(0, size) };
-    }
+    let allocated = program::allocate_together(size as u64).map(Some);
+    let Some(new) = value(allocated, None) else { return null_mut() };
+    // SAFETY: just allocated, with at least so many bytes. No other process stores there before all have met.
+    unsafe { clear(new, size) };
     value(program::meet(), ());
-    memory.cast()
+    pointer_to(new.address).cast()
 }
 
 /// `fsp_usable_size`

@@ -45,6 +45,7 @@ mod start;
 mod sys;
 mod threads;
 mod tmk;
+mod touched;
 mod wait;
 mod watch;
 mod wire;

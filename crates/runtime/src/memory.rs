@@ -1,5 +1,6 @@
 //! The shared heap: its tables stand at node 0; who reaches them runs them, others ask.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use finespun_errors::Code;
@@ -9,7 +10,8 @@ use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::objects;
-use crate::tmk::news;
+use crate::tmk::{self, news};
+use crate::touched::{self, Known, Told, Walk};
 use crate::wire::Request;
 
 /// Bytes of a page.
@@ -53,7 +55,8 @@ pub enum Call {
     },
 }
 
-/// Runs a call: an allocation's offset and usable bytes, or zeros.
+/// Runs a call: for an allocation its offset and how many of its bytes an earlier one may have had, from the first on. The usable size
+/// and 0 for `Usable`, zeros for `Free`.
 pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Failure> {
     let (number, arguments) = words(call);
     if cluster.runs_tables_of(KEEPER) {
@@ -96,13 +99,16 @@ fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
         Call::Together { number, size } => {
             let entry = &cluster.at(KEEPER).node().together[(number % 2) as usize];
             if entry.number.load(Ordering::Relaxed) != number {
-                let offset = allocate(cluster, heap, size, PAGE, Policy::FirstTouch, KEEPER)?.0;
+                let (offset, reused) = allocate(cluster, heap, size, PAGE, Policy::FirstTouch, KEEPER)?;
                 entry.offset.store(offset, Ordering::Relaxed);
+                entry.reused.store(reused, Ordering::Relaxed);
                 entry.size.store(size, Ordering::Relaxed);
                 entry.number.store(number, Ordering::Relaxed);
             }
             match entry.size.load(Ordering::Relaxed) {
-                first if first == size => Ok((entry.offset.load(Ordering::Relaxed), 0)),
+                first if first == size => {
+                    Ok((entry.offset.load(Ordering::Relaxed), entry.reused.load(Ordering::Relaxed)))
+                }
                 first => {
                     let what =
                         format!("fsp_malloc_all, call {number}: {size} bytes, but another process asked for {first}");
@@ -122,7 +128,7 @@ fn allocate(
     node: NodeId,
 ) -> Result<(u64, u64), Failure> {
     if let Some(placement) = heap.alloc(size, align, policy, node) {
-        return Ok((placement.offset, placement.usable));
+        return Ok((placement.offset, placement.reused));
     }
     let (used, largest) = (bytes(heap.used_bytes()), bytes(heap.largest_free()));
     let limit = bytes(u64::from(cluster.shape.layout.limit_pages()) * PAGE);
@@ -136,6 +142,42 @@ pub fn dealt(block: u64) -> Policy {
     let pages = block.div_ceil(PAGE).max(1);
     let log2 = pages.next_power_of_two().trailing_zeros().min(u32::from(BLOCK_LOG2_MAX));
     Policy::Cyclic { block_pages_log2: log2 as u8 }
+}
+
+/// The next run of units of a walk in which something may be. Managers answer to `slot`, that of the calling thread. A thread without
+/// one takes for touched what it would have to ask about.
+///
+/// # Errors
+/// A bug of ours.
+pub fn next_touched(cluster: &Cluster, slot: Option<usize>, walk: &mut Walk) -> Result<Option<Range<u32>>, Failure> {
+    let known = |unit| {
+        let place = cluster.place(cluster.me, unit);
+        let here = |touched| if touched { Known::Touched } else { Known::Untouched };
+        if place.fixed_home.is_some() {
+            Known::Touched
+        } else if tmk::runs(cluster) {
+            here(tmk::has_heard_of(cluster, unit))
+        } else if cluster.reaches(place.manager) {
+            here(cluster.at(place.manager).has_given_home(unit))
+        } else {
+            slot.map_or(Known::Touched, |_| Known::By(place.manager))
+        }
+    };
+    walk.next_run(known, |manager, units| {
+        let index = slot.expect("else nothing is asked about");
+        let request = Request::Touched { who: cluster.processor_at(index), start: units.start, end: units.end };
+        let (start, end) = objects::ask(cluster, cluster.slot(index), manager, request)?;
+        Ok(Told { start: start as u32, end: end as u32 })
+    })
+}
+
+/// Answers for the units that this node manages.
+pub fn serve_touched(cluster: &Cluster, who: ProcessorId, units: Range<u32>) {
+    let Told { start, end } = touched::answer(units, |unit| {
+        let is_mine = cluster.place(cluster.me, unit).manager == cluster.me;
+        (is_mine && (unit.0 as usize) < cluster.shape.pages).then(|| cluster.mine().has_given_home(unit))
+    });
+    objects::answer(cluster, who, Ok((u64::from(start), u64::from(end))));
 }
 
 fn words(call: Call) -> (u8, [u64; 3]) {

@@ -192,5 +192,6 @@ fn serve_request(cluster: &Cluster, request: Request, time: Option<tmk::news::Ti
         Request::Build { who, build } => objects::answer(cluster, who, Ok((start::remember_build(cluster, build), 0))),
         Request::Stop => threads::stop_here(cluster),
         Request::Heap { who, call, arguments } => memory::serve(cluster, who, call, arguments),
+        Request::Touched { who, start, end } => memory::serve_touched(cluster, who, start..end),
     }
 }

@@ -55,7 +55,7 @@ pub fn begin(asked: usize, usual: usize) -> program::Result<()> {
     let idle = IDLE.iter().filter(|_| bytes == usual).map(|place| place.swap(0, Ordering::Acquire)).find(|at| *at > 0);
     let address = match idle {
         Some(address) => address,
-        None => program::allocate(bytes as u64, UNIT_BYTES as u64, Home::Node(usize::from(cluster.me.0)))?,
+        None => program::allocate(bytes as u64, UNIT_BYTES as u64, Home::Node(usize::from(cluster.me.0)))?.address,
     };
     pointers::leave_out(&(address..address + bytes));
     stack::begin(address..address + bytes)

@@ -87,6 +87,15 @@ pub enum Request {
         /// Its arguments.
         arguments: [u64; 3],
     },
+    /// Which of the units that the receiver manages were touched, answered by [`Reply`]: see [`crate::touched`].
+    Touched {
+        /// Who asks.
+        who: ProcessorId,
+        /// The first unit.
+        start: u32,
+        /// The unit behind the last.
+        end: u32,
+    },
 }
 
 /// Which of a processor's two mailboxes an answer goes to.
@@ -164,6 +173,7 @@ const BUILD: u8 = 8;
 const MIGRATORY: u8 = 9;
 const JOINED: u8 = 32;
 const LAZY: u8 = 10;
+const TOUCHED: u8 = 11;
 const WITH_PAGE: u16 = 1;
 const WITH_DIFF: u16 = 2;
 
@@ -281,6 +291,9 @@ fn request_words(request: Request) -> Words {
         Request::Stop => Words { kind: STOP, ..Words::default() },
         Request::Heap { who, call, arguments: [a, b, c] } => {
             Words { kind: HEAP, detail: call, target: who.0, a, b, c, ..Words::default() }
+        }
+        Request::Touched { who, start, end } => {
+            Words { kind: TOUCHED, target: who.0, a: u64::from(start), b: u64::from(end), ..Words::default() }
         }
     }
 }
@@ -417,6 +430,9 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
         BUILD => request(Request::Build { who, build: words.a }),
         STOP => request(Request::Stop),
         HEAP => request(Request::Heap { who, call: words.detail, arguments: [words.a, words.b, words.c] }),
+        TOUCHED => {
+            request(Request::Touched { who, start: u32::try_from(words.a).ok()?, end: u32::try_from(words.b).ok()? })
+        }
         REPLY => {
             let mailbox = if words.detail == 0 { Mailbox::Answer } else { Mailbox::Signal };
             let reply = Reply { mailbox, status: words.flags, value: words.a, extra: words.b };
@@ -491,6 +507,7 @@ mod tests {
         there_and_back(Request::Build { who, build: u64::MAX });
         there_and_back(Request::Stop);
         there_and_back(Request::Heap { who, call: 3, arguments: [1, 2, 3] });
+        there_and_back(Request::Touched { who, start: 5, end: u32::MAX });
     }
 
     #[test]

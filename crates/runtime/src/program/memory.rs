@@ -1,5 +1,6 @@
 //! The shared heap, as a program asks for it.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::Code;
@@ -11,6 +12,7 @@ use crate::cluster::Cluster;
 use crate::memory::{self, Call};
 use crate::misuse::Failure;
 use crate::start::{self, Model, running};
+use crate::touched::Walk;
 use crate::{barrier, consistency, meter, nest};
 
 /// Where the caller wants homes.
@@ -24,12 +26,21 @@ pub enum Home {
     Dealt(u64),
 }
 
-/// Allocates; the address. Acquires, as [`free`] releases: memory may come from another node, whose last stores to it must
+/// New memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocated {
+    /// Its address.
+    pub address: usize,
+    /// How many of its bytes, from the first on, may hold what an earlier allocation left there. The others are zero.
+    pub reused: usize,
+}
+
+/// Allocates. Acquires, as [`free`] releases: memory may come from another node, whose last stores to it must
 /// neither arrive later nor be missing from this node's copy, against which its diffs are made.
 ///
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::Argument`].
-pub fn allocate(size: u64, align: u64, home: Home) -> Result<usize> {
+pub fn allocate(size: u64, align: u64, home: Home) -> Result<Allocated> {
     inside(move |entered| {
         let policy = match home {
             Home::FirstTouch => Policy::FirstTouch,
@@ -41,39 +52,71 @@ pub fn allocate(size: u64, align: u64, home: Home) -> Result<usize> {
             Home::Dealt(block) => memory::dealt(block),
         };
         let call = Call::Allocate { size, align, policy, node: entered.cluster.me };
-        let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
+        let (offset, reused) = memory::call(entered.cluster, entered.slot, call)?;
         consistency::acquire(entered.cluster);
-        Ok(base(entered.cluster) + offset as usize)
+        Ok(Allocated { address: base(entered.cluster) + offset as usize, reused: reused as usize })
     })
 }
 
-/// Memory that all processes of an SPMD program get together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Together {
-    /// Its address, the same in each process.
-    pub address: usize,
-    /// This process zeroes it, before [`meet`].
-    pub zero: bool,
-}
-
-/// Allocates together with all processes of an SPMD program, which make the same calls in the same order. In the main
-/// model the memory is the caller's alone. [`meet`] comes next.
+/// Allocates together with all processes of an SPMD program, which make the same calls in the same order: one address for all. In the
+/// main model the memory is the caller's alone. Only one process has something to clear; [`meet`] comes next.
 ///
 /// # Errors
 /// [`Code::HeapExhausted`]; [`Code::Argument`] when processes disagree about the size.
-pub fn allocate_together(size: u64) -> Result<Together> {
+pub fn allocate_together(size: u64) -> Result<Allocated> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     inside(move |entered| {
         let (cluster, slot) = (entered.cluster, entered.slot);
         if entered.runtime.model != Model::Spmd {
-            return Ok(Together { address: allocate(size, UNIT_BYTES as u64, Home::FirstTouch)?, zero: true });
+            return allocate(size, UNIT_BYTES as u64, Home::FirstTouch);
         }
         let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
-        let (offset, _) = memory::call(cluster, slot, Call::Together { number, size })?;
+        let (offset, reused) = memory::call(cluster, slot, Call::Together { number, size })?;
         consistency::acquire(cluster);
-        let zero = cluster.me == NodeId(0) && cluster.my_view().0 == 0;
-        Ok(Together { address: base(cluster) + offset as usize, zero })
+        let clears = cluster.me == NodeId(0) && cluster.my_view().0 == 0;
+        Ok(Allocated { address: base(cluster) + offset as usize, reused: if clears { reused as usize } else { 0 } })
     })
+}
+
+/// A walk over shared memory in whose pages something may be. Pages that no node has touched are passed over.
+#[derive(Debug)]
+pub struct Touched {
+    addresses: Range<usize>,
+    walk: Option<(usize, Walk)>,
+}
+
+/// Over these addresses, all of one allocation.
+#[must_use]
+pub const fn touched(addresses: Range<usize>) -> Touched {
+    Touched { addresses, walk: None }
+}
+
+impl Touched {
+    /// The next part in which something may be; what lies before it, from the last part on, is zero. `None` behind the last.
+    ///
+    /// # Errors
+    /// [`Code::NotStarted`].
+    pub fn next_part(&mut self) -> Result<Option<Range<usize>>> {
+        let (addresses, walk) = (self.addresses.clone(), self.walk);
+        let (walk, part) = inside(move |entered| {
+            let Some((from, mut walk)) = walk.or_else(|| start_walk(entered.cluster, &addresses)) else {
+                return Ok((None, None));
+            };
+            let run = memory::next_touched(entered.cluster, Some(entered.slot), &mut walk)?;
+            let address = |unit: u32| from + unit as usize * UNIT_BYTES;
+            let part = run.map(|run| address(run.start).max(addresses.start)..address(run.end).min(addresses.end));
+            Ok((Some((from, walk)), part))
+        })?;
+        self.walk = walk;
+        Ok(part)
+    }
+}
+
+/// Where the addresses of the units are counted from, and the walk over those in which `addresses` lie.
+fn start_walk(cluster: &Cluster, addresses: &Range<usize>) -> Option<(usize, Walk)> {
+    let first = (offset(cluster, addresses.start)? / UNIT_BYTES as u64) as u32;
+    let last = (offset(cluster, addresses.end.checked_sub(1)?)? / UNIT_BYTES as u64) as u32;
+    Some((base(cluster), Walk::over(first..last + 1)))
 }
 
 /// A zeroed block that every process of a program in the model of threads finds by itself. Main makes it, by the first

@@ -88,6 +88,8 @@ pub struct Together {
     pub size: AtomicU64,
     /// Where it is.
     pub offset: AtomicU64,
+    /// How many of its bytes an earlier allocation may have had.
+    pub reused: AtomicU64,
 }
 
 /// A view's block.
@@ -261,6 +263,15 @@ impl Segment {
         let locked = Locked { node: self, unit, slot: self.pointer(self.shape.unit, unit.0 as usize) };
         locked.lock().lock();
         locked
+    }
+
+    /// Has this node, as the unit's manager, given it a home? Looks at the entry without the unit's lock: locks of units that no node has
+    /// touched would cost memory.
+    pub fn has_given_home(&self, unit: UnitId) -> bool {
+        let entry: *const u64 = self.pointer::<Room<MANAGER_ROOM>>(self.shape.managers, unit.0 as usize).cast();
+        // SAFETY: a room of eight bytes, aligned to eight (`Room`), mapped for the life of self; each value of it is a number. Whoever
+        // writes it meanwhile serves the first touch of a unit that the caller's program does not use: both answers are right then.
+        unsafe { entry.read_volatile() != 0 }
     }
 
     /// The frame of a unit, in the mapping that is always writable.

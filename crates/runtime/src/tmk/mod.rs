@@ -116,6 +116,11 @@ pub fn last_writer(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
     cluster.mine().lock(unit).tmk().0.unit.last()
 }
 
+/// Has a store to the unit reached this node, or has the node touched it?
+pub fn has_heard_of(cluster: &Cluster, unit: UnitId) -> bool {
+    cluster.mine().lock(unit).tmk().0.unit != Unit::default()
+}
+
 /// A load or store of this process's view faulted: returns when it may be repeated.
 pub fn fault(cluster: &Cluster, unit: UnitId, write: bool) {
     until_done(cluster, unit, Event::Fault { write });

@@ -169,7 +169,7 @@ pub fn with_request(cluster: &Cluster, to: NodeId, request: &Request, send: impl
         Request::Heap { call, .. } => (Some(seen(cluster)), memory::releases(call)),
         // The keeper's own word: what who created the thread knew.
         Request::Start { .. } => (Some(known_of(cluster, cluster.me, THREADS)), true),
-        Request::Stop | Request::Build { .. } | Request::Migratory { .. } => (None, false),
+        Request::Stop | Request::Build { .. } | Request::Migratory { .. } | Request::Touched { .. } => (None, false),
     };
     match time {
         Some(time) => send_with(cluster, to, &time, releases, send),
@@ -266,7 +266,7 @@ pub fn take_request(cluster: &Cluster, from: NodeId, request: &Request, contents
         Request::Thread { event, .. } => thread_releases(event),
         Request::Heap { call, .. } => memory::releases(call),
         Request::Start { .. } => true,
-        Request::Stop | Request::Build { .. } | Request::Migratory { .. } => false,
+        Request::Stop | Request::Build { .. } | Request::Migratory { .. } | Request::Touched { .. } => false,
     };
     heard(cluster, from, &time, releases);
     match *request {
@@ -274,7 +274,7 @@ pub fn take_request(cluster: &Cluster, from: NodeId, request: &Request, contents
         Request::Heap { .. } if releases => tell(cluster, cluster.me, HEAP, &time),
         Request::Start { .. } => take_grant(cluster, cluster.me, false, &time),
         Request::Thread { .. } | Request::Heap { .. } | Request::Object { .. } => {}
-        Request::Stop | Request::Build { .. } | Request::Migratory { .. } => {}
+        Request::Stop | Request::Build { .. } | Request::Migratory { .. } | Request::Touched { .. } => {}
     }
     Some(time)
 }

@@ -1,0 +1,63 @@
+//! What memory costs that is little used: pages of frames, faults and pages that cross between nodes, counted.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::support::{Done, Job, compile};
+
+/// What little use may cost: far more than one page, far less than the table.
+const LITTLE: u64 = 8;
+
+fn sparse() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| compile("memory/sparse.c", "sparse", &[]))
+}
+
+fn run(flags: &str, program: &Path, arguments: &str) -> Done {
+    let done = Job::new(&format!("--quiet {flags}"), program, arguments).stats().run();
+    done.assert_success();
+    done
+}
+
+fn count(done: &Done, name: &str) -> u64 {
+    let stats = done.stats.as_ref().expect("a file");
+    stats[name].as_u64().unwrap_or_else(|| panic!("{name} is missing\n{done}"))
+}
+
+/// Pages of frames that each node has.
+fn frames(done: &Done) -> Vec<u64> {
+    let nodes = done.stats.as_ref().expect("a file")["per_node"].as_array().expect("a list");
+    nodes.iter().map(|node| node["frame_bytes"].as_u64().expect("a size") / 4096).collect()
+}
+
+#[test]
+fn zeroed_memory_that_was_never_used_costs_nothing() {
+    for flags in ["-n 2", "-n 2 --transport tcp", "-n 2 --protocol tmk", "-n 2 --protocol strings-rc"] {
+        let once = run(flags, sparse(), "calloc");
+        assert_eq!((count(&once, "write_faults"), count(&once, "read_faults")), (1, 0), "{once}");
+        assert_eq!(frames(&once), [1, 0], "{once}");
+        let all = run(flags, sparse(), "all");
+        assert_eq!((count(&all, "write_faults"), count(&all, "read_faults")), (1, 2), "{all}");
+        assert!(frames(&all).iter().sum::<u64>() <= 3, "{all}");
+    }
+}
+
+#[test]
+fn zeroed_memory_is_at_home_where_it_is_used() {
+    for flags in ["-n 2", "-n 2 --transport tcp"] {
+        let done = run(flags, sparse(), "used");
+        assert_eq!([count(&done, "page_transfers"), count(&done, "diffs"), count(&done, "twins")], [0; 3], "{done}");
+        assert_eq!(frames(&done), [256, 256], "{done}");
+    }
+}
+
+#[test]
+fn only_what_was_used_is_cleared_or_copied() {
+    for flags in ["-n 2", "-n 2 --transport tcp", "-n 2 --protocol tmk", "-n 2 --protocol strings-rc --transport tcp"] {
+        for kind in ["again", "realloc"] {
+            let done = run(flags, sparse(), kind);
+            assert!(count(&done, "write_faults") + count(&done, "read_faults") <= LITTLE, "{done}");
+            assert!(frames(&done).iter().sum::<u64>() <= LITTLE, "{done}");
+        }
+    }
+}
