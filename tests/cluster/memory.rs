@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::support::{Done, Job, compile};
+use crate::fspcc;
+use crate::support::{Done, Job, compile, root};
 
 /// What little use may cost: far more than one page, far less than the table.
 const LITTLE: u64 = 8;
@@ -59,5 +60,20 @@ fn only_what_was_used_is_cleared_or_copied() {
             assert!(count(&done, "write_faults") + count(&done, "read_faults") <= LITTLE, "{done}");
             assert!(frames(&done).iter().sum::<u64>() <= LITTLE, "{done}");
         }
+    }
+}
+
+#[test]
+fn only_variables_that_were_used_are_fetched_for_the_exit_and_for_a_child() {
+    let source = root().join("tests/c/memory/table.c");
+    let program = fspcc::build("fspcc", &["--share-globals"], &[source], "table");
+    for (flags, arguments) in
+        [("-n 2", ""), ("-n 2", "fork"), ("-n 2 --transport tcp", ""), ("-n 2 --protocol tmk", "")]
+    {
+        let done = run(flags, &program, arguments);
+        // The 32 pages that node 1 has used, and the program's other variables.
+        assert!((32..32 + LITTLE).contains(&count(&done, "page_transfers")), "{done}");
+        assert!(count(&done, "read_faults") <= 32 + LITTLE, "{done}");
+        assert_eq!(frames(&done)[1], 32, "{done}");
     }
 }

@@ -21,13 +21,16 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use finespun_errors::Code;
+use finespun_sys::signals::Inside;
+use finespun_sys::stack;
 use finespun_types::{Access, NodeId, UNIT_BYTES, UnitId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::memory::{self, Call};
 use crate::misuse::Failure;
 use crate::sys::{descriptors, window};
-use crate::{buffers, misuse, start};
+use crate::touched::Walk;
+use crate::{buffers, meter, misuse, start};
 
 /// For the child of a fork, which may not look far: the node's frames, and the window's place in them. No descriptor: none.
 static FRAMES: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -72,11 +75,11 @@ pub fn fill(addresses: &Range<usize>, contents: &[u8]) {
 }
 
 /// What process 0's exit runs after the end of the runtime (destructors, the C library) finds the globals as they are now.
-pub fn keep_private(cluster: &Cluster) {
+pub fn keep_private(cluster: &'static Cluster) {
     let Some((_, mapping)) = &cluster.view else { return };
     let addresses = mapping.window();
     if !addresses.is_empty() {
-        buffers::prepare(addresses.start, addresses.len(), false);
+        fetch(cluster, &addresses);
         PRIVATE.store(true, Ordering::SeqCst);
         copy_over(&addresses);
     }
@@ -97,9 +100,23 @@ pub extern "C" fn before_fork() {
     if let Some(runtime) = start::running()
         && let Some((_, mapping)) = &runtime.cluster.view
     {
-        let addresses = mapping.window();
-        buffers::prepare(addresses.start, addresses.len(), false);
+        fetch(runtime.cluster, &mapping.window());
     }
+}
+
+/// Makes valid what a node has touched of the globals. The rest is zero in this node's frames as everywhere.
+fn fetch(cluster: &'static Cluster, addresses: &Range<usize>) {
+    let (first, pages) = (addresses.start, (addresses.len() / UNIT_BYTES) as u32);
+    let Some(unit) = cluster.view.as_ref().and_then(|(_, mapping)| mapping.page_of(first)) else { return };
+    stack::on_private(move || {
+        let _signals = Inside::new();
+        let mut walk = Walk::over(unit..unit + pages);
+        // No program can make a manager refuse the question.
+        while let Ok(Some(run)) = memory::next_touched(cluster, meter::slot_index(), &mut walk) {
+            let bytes = run.len() * UNIT_BYTES;
+            buffers::make_valid(first + (run.start - unit) as usize * UNIT_BYTES, bytes, false);
+        }
+    });
 }
 
 /// In the child of a fork: its own copy of the globals.
