@@ -71,6 +71,28 @@ fn run_parmacs(name: &str, flags: &str, processes: usize, more: &str) {
     assert_verified(name, &Job::new(&format!("--quiet {flags}"), &parmacs().join(name), &arguments).run());
 }
 
+/// Its makefiles name a compiler and a macro file of their own. A statement ends by G_MALLOC without a semicolon, a header with locks and
+/// conditions comes before the environment, and a macro is made by `define`.
+#[test]
+fn a_suite_is_built_from_its_sources_as_they_are() {
+    let folder = TempDir::new().expect("a folder");
+    for file in fs::read_dir(root().join("tests/c/fspcc/suite")).expect("readable").flatten() {
+        fs::copy(file.path(), folder.path().join(file.file_name())).expect("writable");
+    }
+    for m4 in ["m4 -Ulen -Uindex", "m4"] {
+        let mut make = Command::new("make");
+        make.args(["-s", "-B", "-C"]).arg(folder.path());
+        make.arg(format!("CC={} --parmacs", built("bin/fspcc").display())).arg(format!("M4={m4}"));
+        make.arg(format!("MACROS={}", built("share/finespun/c.m4.finespun").display()));
+        succeed(make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env_remove("CFLAGS"));
+        for flags in ["-n 3", "-n 2 -p 2 --transport tcp"] {
+            let done = Job::new(&format!("--quiet {flags}"), &folder.path().join("leaves"), "3").run();
+            done.assert_success();
+            assert_eq!(done.stdout, "leaves: 22140\n", "{done}");
+        }
+    }
+}
+
 #[test]
 fn parmacs_programs_are_right_on_any_nodes_transport_and_mechanism() {
     for name in PARMACS {
