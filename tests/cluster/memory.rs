@@ -1,10 +1,11 @@
 //! What memory costs that is little used: pages of frames, faults and pages that cross between nodes, counted.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::fspcc;
-use crate::support::{Done, Job, compile, root};
+use crate::support::{Done, Job, built, compile, root};
 
 /// What little use may cost: far more than one page, far less than the table.
 const LITTLE: u64 = 8;
@@ -76,4 +77,48 @@ fn only_variables_that_were_used_are_fetched_for_the_exit_and_for_a_child() {
         assert!(count(&done, "read_faults") <= 32 + LITTLE, "{done}");
         assert_eq!(frames(&done)[1], 32, "{done}");
     }
+}
+
+/// A job under a limit of this shell's: what it says.
+fn limited(limit: &str, words: &[&str]) -> (Option<i32>, String) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(built("bin/finespun")).args(words);
+    let output = shell.env_remove("LD_LIBRARY_PATH").output().expect("a shell");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[track_caller]
+fn assert_one_message(told: &str, parts: &[&str]) {
+    assert_eq!(told.matches("finespun: error E").count(), 1, "one message\n{told}");
+    assert!(told.contains("finespun: error E006"), "{told}");
+    for part in parts {
+        assert!(told.contains(part), "{part} is missing\n{told}");
+    }
+}
+
+#[test]
+fn a_limit_of_addresses_is_told_with_what_was_tried() {
+    let program = sparse().to_str().expect("a plain name");
+    for transport in ["shm", "tcp"] {
+        let words = ["run", "-q", "-n", "2", "--heap", "256M", "--transport", transport, program, "calloc"];
+        let (code, told) = limited("-v 2097152", &words);
+        assert_eq!(code, Some(6), "{told}");
+        let parts = ["mapping ", "for a heap of 256.0 MiB (--heap) on 2 nodes", "Cannot allocate memory"];
+        assert_one_message(&told, &parts);
+        assert_one_message(&told, &["the limit of address space is 2.0 GiB (ulimit -v)", "finespun run --heap"]);
+        let needed = told.split("mapping ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        let needed = needed.unwrap_or_else(|| panic!("no number of GiB\n{told}"));
+        // What the message says is mapped does fit, with the program itself and the launcher's own.
+        let kib = ((needed + 0.5) * 1048576.0) as u64;
+        let (code, told) = limited(&format!("-v {kib}"), &words);
+        assert_eq!(code, Some(0), "{needed} GiB\n{told}");
+    }
+}
+
+#[test]
+fn a_limit_of_files_is_told() {
+    let program = sparse().to_str().expect("a plain name");
+    let (code, told) = limited("-n 12", &["run", "-q", "-n", "2", program, "calloc"]);
+    assert_eq!(code, Some(6), "{told}");
+    assert_one_message(&told, &["the limit of open files is 12 (ulimit -n)"]);
 }

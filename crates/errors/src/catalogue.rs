@@ -85,11 +85,13 @@ catalogue! {
     /// Something the machine does not offer.
     Machine = 6 {
         why: "the machine refused something that Finespun needs",
-        fix: "run `finespun doctor`: it says what is missing and how to get it",
+        fix: "raise the limit that the message names, ask for less with `finespun run --heap`, or run `finespun doctor`",
         exit: 6,
-        more: "The message carries the system call and the reason the kernel gave. Frequent ones: too many open files \
-               (raise `ulimit -n`), too many processes (`ulimit -u`, or the container's pids limit), no memory (the \
-               container's memory limit), address window taken (see `finespun doctor`).",
+        more: "The message says what was tried, the reason the kernel gave, and the limit of the process that is in the way, if \
+               one is set. Frequent ones: address space (`ulimit -v`; a process maps several times what --heap says, of each node \
+               that it reaches, and takes memory only for what is touched: `ulimit -v unlimited`, or a smaller --heap), \
+               too many open files (`ulimit -n`), too many processes (`ulimit -u`, or the container's pids limit), no memory \
+               (the container's memory limit), the addresses of the shared memory taken (`finespun doctor` tells).",
     }
     /// A file that was asked for cannot be read or written.
     File = 7 {

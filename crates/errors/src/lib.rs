@@ -86,9 +86,27 @@ impl fmt::Display for Worded<'_> {
 
 impl std::error::Error for Report {}
 
+/// A size for people.
+#[must_use]
+pub fn bytes(size: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let power = (size.max(1).ilog2() / 10).min(4);
+    if power == 0 {
+        return format!("{size} bytes");
+    }
+    format!("{:.1} {}", size as f64 / f64::from(1_u32 << 10).powi(power as i32), UNITS[power as usize])
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Code, Place, Report};
+    use super::{Code, Place, Report, bytes};
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(bytes(12), "12 bytes");
+        assert_eq!(bytes(3 << 20), "3.0 MiB");
+        assert_eq!(bytes(u64::MAX), "16777216.0 TiB");
+    }
 
     #[test]
     fn a_message_says_what_where_why_and_the_fix() {

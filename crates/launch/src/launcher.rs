@@ -14,6 +14,7 @@ use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::{
     ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, PrivatePointer, Report, Transport,
 };
+use finespun_runtime::limits;
 use finespun_runtime::segment::Told;
 use finespun_sys::machine;
 use nix::errno::Errno;
@@ -88,7 +89,7 @@ pub fn run(plan: Plan) -> Result<Outcome, Message> {
     }
     let _ = handled.thread_unblock(); // from here on a signal ends the launcher as any other program
     result.map_err(|error| {
-        let what = format!("launching the job: {error}");
+        let what = limits::refused("launching the job", &error);
         Message { code: Code::Machine, place: Place::Launcher, what }
     })
 }
@@ -418,14 +419,16 @@ impl Launcher {
             (None, Some(ending)) => ending.exit_code,
             (None, None) => self.roll.exit_code(),
         };
-        let nodes = self.memory.iter().map(|memory| memory::read(memory, &self.job));
+        let nodes: io::Result<Vec<_>> = self.memory.iter().map(|memory| memory::read(memory, &self.job)).collect();
+        // Of a job that was ended, the message has told why: what keeps the launcher from its counters may be the same.
+        let nodes = nodes.or_else(|error| if is_complete { Err(error) } else { Ok(Vec::new()) })?;
         let elapsed = self.begun.map(|begun| self.finalized.unwrap_or(ended).saturating_duration_since(begun));
         Ok(Outcome {
             exit_code,
             is_complete,
             elapsed: elapsed.unwrap_or_default(),
             faults: self.faults,
-            nodes: nodes.collect::<io::Result<_>>()?,
+            nodes,
             diagnosis: self.diagnose()?,
         })
     }

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use finespun_job::{Job, NodeMemory};
+use finespun_runtime::limits;
 use finespun_runtime::segment::{self, Told};
 use finespun_sys::descriptors;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
@@ -29,8 +30,12 @@ impl Memory {
     /// # Errors
     /// What the kernel says.
     pub fn create(job: &Job, node: u32) -> io::Result<Self> {
-        let frames = sparse(&format!("finespun-frames-n{node}"), segment::frame_bytes(job))?;
-        let segment = sparse(&format!("finespun-segment-n{node}"), segment::segment_bytes(job))?;
+        let make = |name, what, bytes| {
+            let made = sparse(&format!("finespun-{name}-n{node}"), bytes);
+            made.map_err(|error| io::Error::other(limits::refused(&limits::file(job, what, bytes), &error)))
+        };
+        let frames = make("frames", "pages", segment::frame_bytes(job))?;
+        let segment = make("segment", "tables", segment::segment_bytes(job))?;
         Ok(Self { frames, segment })
     }
 

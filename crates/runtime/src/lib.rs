@@ -23,6 +23,7 @@ mod faults;
 mod globals;
 mod invalidation;
 mod join;
+pub mod limits;
 mod live;
 mod locks;
 mod memory;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use finespun_errors::Code;
+use finespun_errors::{Code, bytes};
 use finespun_heap::{BLOCK_LOG2_MAX, Heap, Policy};
 use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
 
@@ -215,16 +215,6 @@ fn parse(number: u8, [a, b, c]: [u64; 3], node: NodeId) -> Option<Call> {
     })
 }
 
-/// A size for people.
-fn bytes(size: u64) -> String {
-    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-    let power = (size.max(1).ilog2() / 10).min(4);
-    if power == 0 {
-        return format!("{size} bytes");
-    }
-    format!("{:.1} {}", size as f64 / f64::from(1_u32 << 10).powi(power as i32), UNITS[power as usize])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,12 +241,5 @@ mod tests {
         for (bytes, log2) in [(0, 0), (1, 0), (4096, 0), (4097, 1), (5 * 4096, 3), (1 << 40, BLOCK_LOG2_MAX)] {
             assert_eq!(dealt(bytes), Policy::Cyclic { block_pages_log2: log2 });
         }
-    }
-
-    #[test]
-    fn sizes_read_well() {
-        assert_eq!(bytes(12), "12 bytes");
-        assert_eq!(bytes(3 << 20), "3.0 MiB");
-        assert_eq!(bytes(u64::MAX), "16777216.0 TiB");
     }
 }

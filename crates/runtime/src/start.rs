@@ -21,8 +21,8 @@ use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
 use crate::{
-    barrier, buffers, closing, consistency, faults, globals, meter, nest, objects, pointers, revoke, stacks, threads,
-    watch,
+    barrier, buffers, closing, consistency, faults, globals, limits, meter, nest, objects, pointers, revoke, stacks,
+    threads, watch,
 };
 
 /// What runs where `start` is called.
@@ -238,15 +238,16 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     misuse::join_as(Place::Processor { node: u32::from(me.0), processor: first });
     let base = space_base()?;
     let faults = faults_wanted(inherited.job.faults)?;
+    let mapping = limits::mapping(&inherited.job, true);
+    let not_mapped = |error| Failure::new(Code::Machine, limits::refused(&mapping, &error));
     let calibration = Calibration::measure(200_000);
     let spin_ticks = calibration.ticks(spin_ns(&inherited.job));
-    let mut cluster = Cluster::join(inherited.job, me, inherited.sockets, descriptors::borrow, spin_ticks)
-        .map_err(machine("the node's memory could not be mapped"))?;
+    let mut cluster =
+        Cluster::join(inherited.job, me, inherited.sockets, descriptors::borrow, spin_ticks).map_err(not_mapped)?;
     let frames = descriptors::borrow(cluster.job.memory[usize::from(me.0)].frames);
-    let mapping = View::new(frames, base, cluster.shape.pages * UNIT_BYTES, faults)
-        .map_err(machine("the shared space could not be mapped"))?;
-    let mechanism = mapping.mechanism();
-    cluster.view = Some((view, mapping));
+    let own_view = View::new(frames, base, cluster.shape.pages * UNIT_BYTES, faults).map_err(not_mapped)?;
+    let mechanism = own_view.mechanism();
+    cluster.view = Some((view, own_view));
     cluster.hold_ticks = calibration.ticks(revoke::HOLD_NS);
     let node = cluster.mine().node();
     node.ticks_per_ms.store((calibration.ticks_per_ns * 1e6) as u64, Ordering::Relaxed);
@@ -396,7 +397,6 @@ impl Inherited {
 
     /// Without a launcher: one node, one processor.
     fn alone() -> Result<Self, Failure> {
-        let machine = |error| Failure::new(Code::Machine, format!("memory for one node: {error}"));
         let mut job = Job {
             nodes: 1,
             views: 1,
@@ -412,9 +412,13 @@ impl Inherited {
             watch: None,
         };
         let shape = Shape::of(&job);
-        let create = |name, bytes| finespun_sys::memory::create(name, bytes).map_err(machine);
-        let frames = create(c"finespun-frames", shape.pages * UNIT_BYTES)?;
-        let segment = create(c"finespun-segment", shape.bytes)?;
+        let create = |name, what, bytes| {
+            finespun_sys::memory::create(name, bytes).map_err(|error| {
+                Failure::new(Code::Machine, limits::refused(&limits::file(&job, what, bytes as u64), &error))
+            })
+        };
+        let frames = create(c"finespun-frames", "pages", shape.pages * UNIT_BYTES)?;
+        let segment = create(c"finespun-segment", "tables", shape.bytes)?;
         job.memory.push(NodeMemory { frames: frames.as_raw_fd(), segment: segment.as_raw_fd() });
         // They live as long as the process.
         std::mem::forget((frames, segment));

@@ -23,6 +23,7 @@ pub mod descriptors;
 pub mod faults;
 pub mod fence;
 pub mod futex;
+pub mod limits;
 pub mod lock;
 pub mod machine;
 pub mod maps;
