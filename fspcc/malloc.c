@@ -9,6 +9,7 @@
 #include <finespun/program.h>
 #include <malloc.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +89,10 @@ void *__wrap_realloc(void *old, size_t size)
         return __real_realloc(old, size);
     size_t had = malloc_usable_size(old);
     void *new = fsp_malloc(size);
-    memcpy(new, old, had < size ? had : size);
-    __real_free(old);
+    if (new) {
+        memcpy(new, old, had < size ? had : size);
+        __real_free(old);
+    }
     return new;
 }
 
@@ -120,6 +123,10 @@ void *__wrap_valloc(size_t size)
 
 void *__wrap_pvalloc(size_t size)
 {
+    if (size > SIZE_MAX - PAGE) {
+        errno = ENOMEM;
+        return NULL;
+    }
     return __wrap_aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
 }
 

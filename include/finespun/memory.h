@@ -26,7 +26,7 @@ void fsp_free(void *pointer);                           /* NULL is allowed; E051
 void *fsp_malloc_on(size_t size, int node);
 
 /* Memory dealt to the nodes in blocks, block-cyclic: whole pages, page-aligned; the first block is at node 0.
- * block is rounded up to 4 KiB times a power of two. */
+ * block is rounded up to 4 KiB times a power of two, and down to 16 MiB; E005 if it is 0 or larger than the heap. */
 void *fsp_malloc_distributed(size_t size, size_t block);
 
 /* Collective, for the SPMD model: all processes make the same calls in the same order, and the n-th call gives the same

@@ -79,6 +79,13 @@ fn only_variables_that_were_used_are_fetched_for_the_exit_and_for_a_child() {
     }
 }
 
+#[test]
+fn sizes_that_cannot_be_are_refused_where_malloc_is_shared() {
+    let source = root().join("tests/c/fspcc/sizes.c");
+    let program = fspcc::build("fspcc", &["--share-malloc"], &[source], "sizes");
+    Job::new("--quiet -n 2", &program, "").run().assert_success();
+}
+
 /// A job under a limit of this shell's: what it says.
 fn limited(limit: &str, words: &[&str]) -> (Option<i32>, String) {
     let mut shell = Command::new("sh");

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use finespun_errors::Code;
+use finespun_errors::{Code, bytes};
 use finespun_heap::Policy;
 use finespun_types::{Bucket, NodeId, UNIT_BYTES, UnitId};
 
@@ -49,7 +49,12 @@ pub fn allocate(size: u64, align: u64, home: Home) -> Result<Allocated> {
                 let what = format!("fsp_malloc_on: node {node} of {}", entered.cluster.shape.nodes);
                 return Err(Failure { code: Code::Argument, what });
             }
-            Home::Dealt(block) => memory::dealt(block),
+            Home::Dealt(block) if block <= entered.cluster.job.heap_bytes => memory::dealt(block),
+            Home::Dealt(block) => {
+                let heap = bytes(entered.cluster.job.heap_bytes);
+                let what = format!("fsp_malloc_distributed: blocks of {block} bytes, in a shared heap of {heap}");
+                return Err(Failure { code: Code::Argument, what });
+            }
         };
         let call = Call::Allocate { size, align, policy, node: entered.cluster.me };
         let (offset, reused) = memory::call(entered.cluster, entered.slot, call)?;
