@@ -39,8 +39,10 @@ fsp_status fsp_init(int *argc, char ***argv);
  * With more than one thread per process (-t), the others serve fsp_thread_create and fsp_parallel. */
 fsp_status fsp_init_spmd(int *argc, char ***argv);
 
-/* Ends the runtime.  SPMD: waits for all processes.  Main model: ends the serving processes.  Called by exit() when
- * the program does not.  Shared memory is gone afterwards. */
+/* Ends the runtime.  SPMD: waits for all processes.  Main model: ends the serving processes.  Shared memory is gone
+ * afterwards: an access to it is E004.  Called by exit(0) when the program does not; what exit runs later must then not use shared
+ * memory, and is not told when it does.  A program of fspcc whose runtime starts before main keeps its variables, and what main's
+ * process has of the heap, until the process ends. */
 void fsp_finalize(void);
 
 /* Ends the whole job at once with this exit code (1-255) and a message that names this processor. */

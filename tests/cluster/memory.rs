@@ -80,6 +80,22 @@ fn only_variables_that_were_used_are_fetched_for_the_exit_and_for_a_child() {
 }
 
 #[test]
+fn shared_memory_is_gone_after_the_end_and_an_access_is_told() {
+    let program = compile("memory/after_end.c", "after_end", &[]);
+    for flags in ["-n 2", "-n 1 --faults mprotect", "-n 2 --transport tcp"] {
+        for (what, told) in [("load", "a load from"), ("store", "a store to"), ("exit", "a store to")] {
+            let done = Job::new(&format!("--quiet {flags}"), &program, what).run();
+            done.assert_error("E004");
+            assert!(done.stderr.contains(&format!("{told} shared memory, at 0x")), "{done}");
+        }
+        Job::new(&format!("--quiet {flags}"), &program, "nothing").run().assert_success();
+    }
+    let alone = Command::new(&program).arg("store").env_remove("LD_LIBRARY_PATH").output().expect("it starts");
+    let told = String::from_utf8_lossy(&alone.stderr);
+    assert!(alone.status.code() == Some(4) && told.contains("finespun: error E004"), "{told}");
+}
+
+#[test]
 fn sizes_that_cannot_be_are_refused_where_malloc_is_shared() {
     let source = root().join("tests/c/fspcc/sizes.c");
     let program = fspcc::build("fspcc", &["--share-malloc"], &[source], "sizes");

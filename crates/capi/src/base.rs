@@ -62,6 +62,7 @@ pub fn start_early() -> c_int {
 fn start(model: Model) -> c_int {
     let started = start_runtime(model, 0..0);
     if started.is_ok() {
+        STARTED_BY_CALL.store(true, Ordering::Relaxed);
         // SAFETY: a function of this library, which is never unloaded; atexit only fails for want of memory, and then
         // only the program's own call ends the runtime.
         unsafe { on_exit(at_exit, std::ptr::null_mut()) };
@@ -110,7 +111,14 @@ fn run(function: usize, argument: u64) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_finalize() {
     program::end();
+    if STARTED_BY_CALL.load(Ordering::Relaxed) {
+        program::close_memory();
+    }
 }
+
+/// The program has started the runtime itself. One that was started ahead of its main has its variables and its malloc memory shared, which
+/// its exit may use.
+static STARTED_BY_CALL: AtomicBool = AtomicBool::new(false);
 
 /// `fsp_abort`
 ///

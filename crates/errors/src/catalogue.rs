@@ -73,7 +73,9 @@ catalogue! {
         why: "the runtime is not running: before fsp_init, or after fsp_finalize",
         fix: "move the call between fsp_init and fsp_finalize",
         exit: 4,
-        more: "Shared memory and its locks exist from fsp_init to fsp_finalize.",
+        more: "Shared memory and its locks exist from fsp_init to fsp_finalize. Behind fsp_finalize a load or a store is an error as a \
+               call is: copy what is needed later to private memory. If a program leaves fsp_finalize to exit, what exit runs \
+               behind it (handlers of atexit, destructors) must not use shared memory, and is not told when it does.",
     }
     /// A wrong argument to a library call.
     Argument = 5 {

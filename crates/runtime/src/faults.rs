@@ -11,7 +11,10 @@ use finespun_sys::faults::FaultKind;
 use finespun_sys::stack;
 use finespun_types::{Bucket, Counter, UnitId};
 
+use finespun_errors::Code;
+
 use crate::cluster::Cluster;
+use crate::misuse::{self, Failure};
 use crate::nest::{self, Rights};
 use crate::{ahead, meter, pointers, refresh, stacks, tmk, wait};
 
@@ -35,6 +38,9 @@ fn on_fault(address: usize, kind: FaultKind) -> bool {
     if crate::start::is_forked() {
         crate::start::fault_in_child(address);
     }
+    if crate::start::is_closed() {
+        touched_after_end(cluster, address, kind);
+    }
     if stack::has_overflown(address) {
         stacks::overflown(cluster);
     }
@@ -44,6 +50,18 @@ fn on_fault(address: usize, kind: FaultKind) -> bool {
     };
     serve(cluster, UnitId(unit), writes);
     true
+}
+
+/// The program has called fsp_finalize, and touches shared memory.
+#[cold]
+fn touched_after_end(cluster: &Cluster, address: usize, kind: FaultKind) -> ! {
+    let access = match kind {
+        FaultKind::Read => "a load from",
+        FaultKind::Write => "a store to",
+        FaultKind::Unknown => "an access to",
+    };
+    let what = format!("{access} shared memory, at {address:#x}, after fsp_finalize");
+    misuse::end_job(misuse::place(cluster), &Failure { code: Code::NotStarted, what })
 }
 
 /// Makes a unit valid in this view, to read or to write: what a fault does, also for buffers of system calls.

@@ -61,6 +61,7 @@ pub struct Runtime {
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 static STARTING: Mutex<bool> = Mutex::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
+static CLOSED: AtomicBool = AtomicBool::new(false);
 /// The program has made threads of its own.
 pub static OWN_THREADS: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -203,6 +204,23 @@ pub fn end() {
     misuse::tell(&Report::Finalized);
     ENDED.store(true, Ordering::SeqCst);
     buffers::closed();
+}
+
+/// Takes the shared memory away, after the end.
+pub fn close_memory() {
+    let Some(runtime) = started().filter(|_| ENDED.load(Ordering::SeqCst) && !is_forked()) else { return };
+    if let Some((_, mapping)) = &runtime.cluster.view {
+        CLOSED.store(true, Ordering::SeqCst);
+        if let Err(error) = mapping.close() {
+            let what = limits::refused("taking the shared memory away", &error);
+            misuse::end_job(misuse::place(runtime.cluster), &Failure { code: Code::Machine, what });
+        }
+    }
+}
+
+/// Was the shared memory taken away?
+pub fn is_closed() -> bool {
+    CLOSED.load(Ordering::SeqCst)
 }
 
 fn end_processor(cluster: &Cluster) {

@@ -54,6 +54,12 @@ pub fn end() {
     stack::on_private(start::end);
 }
 
+/// The program has ended the runtime, and goes on: from now on each access to shared memory is an error that is told. Nothing in a process
+/// whose runtime has not ended.
+pub fn close_memory() {
+    stack::on_private(start::close_memory);
+}
+
 /// Ends the job with an error of the program.
 pub fn fail(failure: &Failure) -> ! {
     let place = runtime().map_or_else(|_| misuse::joined_as(), |runtime| misuse::place(runtime.cluster));

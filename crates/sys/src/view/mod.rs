@@ -149,6 +149,16 @@ impl View {
         Ok(())
     }
 
+    /// Takes the pages of the space away for good: each access to one faults from now on. The addresses stay taken, so that nothing else is mapped
+    /// there. The window stays.
+    pub fn close(&self) -> io::Result<()> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: MAP_FIXED replaces exactly the mapping that self owns; whoever uses its pages gets a signal.
+        let mapped =
+            unsafe { libc::mmap(self.mapping.as_ptr().cast(), self.mapping.bytes(), libc::PROT_NONE, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// The addresses of the window; empty if there is none.
     #[must_use]
     pub fn window(&self) -> Range<usize> {
