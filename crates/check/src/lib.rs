@@ -11,6 +11,7 @@ mod ahead;
 pub mod cashmere;
 pub mod driver;
 pub mod explore;
+mod handlers;
 pub mod litmus;
 pub mod processor;
 pub mod program;

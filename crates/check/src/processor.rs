@@ -36,7 +36,7 @@ impl<P: Subject> Run<'_, P> {
     }
 
     pub(crate) fn op(&self, processor: usize) -> Option<&Op> {
-        self.rules.program.scripts[processor].get(usize::from(self.world.processors[processor].next))
+        self.script(processor).get(usize::from(self.world.processors[processor].next))
     }
 
     /// Has every processor done its script, and is nothing under way?
@@ -71,7 +71,7 @@ impl<P: Subject> Run<'_, P> {
             return free(self.next_lock(task));
         }
         match task.checked_sub(self.shape().processors()) {
-            None => self.processor_choices(task) + self.guesses(task).count(),
+            None => self.processor_choices(task) + self.guesses(task).count() + usize::from(self.takes_signal(task)),
             Some(channel) if channel >= self.world.channels.len() => self.revoker_choices(task, channel),
             Some(channel) => {
                 let waiting = &self.world.channels[channel];
@@ -192,6 +192,11 @@ impl<P: Subject> Run<'_, P> {
     }
 
     fn go_on(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
+        // The signal is the last choice.
+        if self.takes_signal(task) && choice + 1 == self.choices(task) {
+            self.begin_handler(task);
+            return Ok(());
+        }
         match self.world.processors[task].doing {
             Doing::Running => match choice.checked_sub(self.processor_choices(task)) {
                 None => self.run(task, choice),
@@ -270,12 +275,13 @@ impl<P: Subject> Run<'_, P> {
     /// To this place of the script, through jumps without a choice.
     fn jump(&mut self, task: usize, place: usize) {
         let mut place = place;
-        while let Some(Op::Either(only)) = self.rules.program.scripts[task].get(place)
+        while let Some(Op::Either(only)) = self.script(task).get(place)
             && let &[behind] = only.as_slice()
         {
             place = behind;
         }
         self.world.processors[task].next = place as u8;
+        self.end_handler_if_through(task);
     }
 
     pub(crate) fn begin_fault(&mut self, task: usize, at: Word, write: bool) -> Result<(), Broken> {

@@ -13,6 +13,9 @@
 //! load must return the last store before it, because the program has no data race. `keeps` says that a release may leave a view its
 //! right to write a unit, or not: both are explored. `guesses 2` says that a view may twice present a read fault that has not happened, at
 //! any time; `guesses 2 refusing` that it does so only if nothing is taken from anybody by it; `guesses 2 writing` that it is a write fault.
+//!
+//! `n0.v0 handler: store u0.1` says what a signal handler of that processor does. `signals 2` says how many signals may come in all. A signal
+//! comes while its processor waits for a lock, a flag or the barrier. A handler has loads and stores only.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -104,6 +107,10 @@ pub struct Program {
     pub keeps: bool,
     /// So many faults may be presented that have not happened, where the protocol allows it, and which of them.
     pub guesses: (u8, Guesses),
+    /// By processor: what its signal handler does; empty: it has none.
+    pub handlers: Vec<Vec<Op>>,
+    /// So many signals may come.
+    pub signals: u8,
 }
 
 /// Which units a view may guess that it will use.
@@ -131,6 +138,8 @@ impl Program {
             racy: false,
             keeps: false,
             guesses: (0, Guesses::Any),
+            handlers: vec![Vec::new(); shape.processors()],
+            signals: 0,
         }
     }
 
@@ -159,6 +168,7 @@ impl Program {
         match words.as_slice() {
             ["racy"] => self.racy = true,
             ["keeps"] => self.keeps = true,
+            ["signals", count] => self.signals = count.parse().map_err(|_| format!("not a number: {count}"))?,
             ["guesses", count, which @ ..] => {
                 let count = count.parse().map_err(|_| format!("not a number: {count}"))?;
                 self.guesses = match which {
@@ -183,6 +193,10 @@ impl Program {
             },
             _ => {
                 let (who, script) = line.split_once(':').ok_or("expected `n0.v0: operations`")?;
+                if let Some(who) = who.strip_suffix(" handler") {
+                    let processor = self.processor(who)?;
+                    return self.handler(processor, script);
+                }
                 let processor = self.processor(who)?;
                 let mut ops = std::mem::take(&mut self.scripts[processor]);
                 let rest = self.block(script, &mut ops)?;
@@ -192,6 +206,16 @@ impl Program {
                 self.scripts[processor] = ops;
             }
         }
+        Ok(())
+    }
+
+    fn handler(&mut self, processor: usize, script: &str) -> Result<(), String> {
+        let mut ops = Vec::new();
+        let rest = self.block(script, &mut ops)?;
+        if !rest.is_empty() || !ops.iter().all(|op| matches!(op, Op::Load(..) | Op::Store(..))) {
+            return Err("a handler has loads and stores only".into());
+        }
+        self.handlers[processor] = ops;
         Ok(())
     }
 
@@ -354,6 +378,16 @@ mod tests {
         assert_eq!(guesses("guesses 1 refusing"), Ok((1, Guesses::Refusing)));
         assert_eq!(guesses("guesses 1 writing"), Ok((1, Guesses::Writing)));
         assert!(guesses("guesses 1 wildly").unwrap_err().contains("expected `guesses 2`, `guesses 2 refusing` or"));
+    }
+
+    #[test]
+    fn a_program_says_what_its_handlers_do_and_how_many_signals_come() {
+        let text = "nodes 1 views 1 units 1\nsignals 2\nn0.v0 handler: store u0.1\nn0: barrier";
+        let program = Program::parse(text).unwrap();
+        assert_eq!((program.signals, program.scripts[0].as_slice()), (2, [Op::Barrier].as_slice()));
+        assert_eq!(program.handlers[0], [Op::Store(Word { unit: 0, word: 1 }, None)]);
+        let locks = Program::parse("nodes 1 views 1 units 1\nn0 handler: lock a").unwrap_err();
+        assert_eq!(locks, "line 2: a handler has loads and stores only: n0 handler: lock a");
     }
 
     #[test]

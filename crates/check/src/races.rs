@@ -22,6 +22,9 @@ struct Sequential<'a> {
     flags: [bool; 4],
     flag_times: Vec<Times>,
     arrived: Vec<bool>,
+    /// What those knew who have arrived.
+    barrier_times: Times,
+    signals: u8,
     words: Vec<Seen>,
 }
 
@@ -40,6 +43,8 @@ pub fn race(program: &Program, random: &mut Random) -> Option<String> {
         flags: [false; 4],
         flag_times: vec![zero.clone(); 4],
         arrived: vec![false; processors],
+        barrier_times: zero.clone(),
+        signals: program.signals,
         words: (0..words).map(|_| Seen { loads: zero.clone(), stores: zero.clone() }).collect(),
     };
     loop {
@@ -60,6 +65,16 @@ impl Sequential<'_> {
     }
 
     fn is_able(&self, processor: usize) -> bool {
+        self.is_able_itself(processor) || self.takes_signal(processor)
+    }
+
+    /// A signal comes while its processor waits for others.
+    fn takes_signal(&self, processor: usize) -> bool {
+        let waits = matches!(self.op(processor), Some(Op::Lock(_) | Op::Await(_) | Op::Barrier));
+        waits && self.signals > 0 && !self.program.handlers[processor].is_empty()
+    }
+
+    fn is_able_itself(&self, processor: usize) -> bool {
         match self.op(processor) {
             None => false,
             Some(&Op::Lock(lock)) => !self.held[lock],
@@ -70,6 +85,9 @@ impl Sequential<'_> {
     }
 
     fn step(&mut self, own: usize, random: &mut Random) -> Option<Word> {
+        if self.takes_signal(own) && (!self.is_able_itself(own) || random.below(2) == 0) {
+            return self.handle(own);
+        }
         let op = self.op(own)?.clone();
         if op != Op::Barrier {
             self.next[own] += 1;
@@ -98,18 +116,27 @@ impl Sequential<'_> {
         None
     }
 
+    fn handle(&mut self, own: usize) -> Option<Word> {
+        self.signals -= 1;
+        let program = self.program;
+        program.handlers[own].iter().find_map(|op| match *op {
+            Op::Load(at, _) => self.access(own, at, false).then_some(at),
+            Op::Store(at, _) => self.access(own, at, true).then_some(at),
+            Op::Lock(_) | Op::Unlock(_) | Op::Barrier | Op::Set(_) | Op::Await(_) | Op::Either(_) => None,
+        })
+    }
+
     fn arrive(&mut self, own: usize) {
         self.arrived[own] = true;
+        join(&mut self.barrier_times, &self.times[own]);
+        self.times[own][own] += 1;
         let scripts = &self.program.scripts;
         let takes_part: Vec<usize> = (0..scripts.len()).filter(|&one| scripts[one].contains(&Op::Barrier)).collect();
         if !takes_part.iter().all(|&one| self.arrived[one]) {
             return;
         }
-        let mut all = vec![0; scripts.len()];
-        takes_part.iter().for_each(|&one| join(&mut all, &self.times[one]));
         for one in takes_part {
-            self.times[one].clone_from(&all);
-            self.times[one][one] += 1;
+            join(&mut self.times[one], &self.barrier_times);
             self.arrived[one] = false;
             self.next[one] += 1;
         }

@@ -52,8 +52,12 @@ pub fn program(shape: Shape, random: &mut Random) -> Program {
         *home = (random.below(2) == 0).then(|| NodeId(random.below(shape.nodes) as u8));
     }
     let phases = 2 + random.below(3);
+    let handled = handler(&mut program, random);
     for phase in 0..phases {
-        let rules: Vec<Rule> = (0..shape.units * WORDS).map(|_| rule(shape, random)).collect();
+        let mut rules: Vec<Rule> = (0..shape.units * WORDS).map(|_| rule(shape, random)).collect();
+        if let Some((place, processor)) = handled {
+            rules[place] = Rule::Only(processor);
+        }
         for (processor, script) in program.scripts.iter_mut().enumerate() {
             for _ in 0..random.below(5) {
                 section(processor, &rules, random, script);
@@ -67,6 +71,18 @@ pub fn program(shape: Shape, random: &mut Random) -> Program {
     let which = [Guesses::Any, Guesses::Refusing, Guesses::Writing][random.below(3)];
     program.guesses = ([0, 0, 3, 20][random.below(4)], which);
     program
+}
+
+/// In every fourth program a processor has a signal handler, which stores to a word that only this processor uses.
+fn handler(program: &mut Program, random: &mut Random) -> Option<(usize, usize)> {
+    if random.below(4) > 0 {
+        return None;
+    }
+    let (place, processor) = (random.below(program.shape.units * WORDS), random.below(program.shape.processors()));
+    let at = Word { unit: place / WORDS, word: place % WORDS };
+    program.handlers[processor] = vec![Op::Load(at, None), Op::Store(at, None)];
+    program.signals = 1 + random.below(4) as u8;
+    Some((place, processor))
 }
 
 fn rule(shape: Shape, random: &mut Random) -> Rule {

@@ -105,6 +105,8 @@ pub enum Quirk {
     UnorderedChannels,
     /// A release tells others before its flushes are done.
     ReleaseTooEarly,
+    /// A signal handler of the program runs while a release waits.
+    HandlerInRelease,
     /// An acquire goes on without obeying its notices.
     AcquireWithoutNotices,
     /// A flush is skipped though the view has other threads that may have stored since.

@@ -129,6 +129,17 @@ pub enum Doing {
     AtBarrier,
 }
 
+/// What a signal handler has interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Interrupted {
+    /// The next operation of the script.
+    pub next: u8,
+    /// What the processor did.
+    pub doing: Doing,
+    /// When that began.
+    pub since: Time,
+}
+
 /// A processor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Processor {
@@ -146,6 +157,19 @@ pub struct Processor {
     pub outcome: Option<(u8, Outcome)>,
     /// Faults that have not happened.
     pub early: Early,
+    /// What its signal handler has interrupted, while one runs.
+    pub interrupted: Option<Interrupted>,
+}
+
+impl Processor {
+    /// When the release began in the middle of which the processor is, if it is.
+    pub fn release_since(&mut self) -> Option<&mut Time> {
+        let (doing, since) = match &mut self.interrupted {
+            Some(interrupted) => (interrupted.doing, &mut interrupted.since),
+            None => (self.doing, &mut self.since),
+        };
+        (doing == Doing::Releasing).then_some(since)
+    }
 }
 
 /// Everything.
@@ -184,6 +208,8 @@ pub struct World<P: Subject> {
     pub intervals: Vec<u32>,
     /// So many guesses may still be made.
     pub guesses: u8,
+    /// So many signals may still come.
+    pub signals: u8,
     /// The ticks of each node's clock since the state was made canonical.
     pub clocks: Vec<Time>,
 }
@@ -213,6 +239,7 @@ impl<P: Subject> World<P> {
             asleep: 0,
             outcome: None,
             early: Early::default(),
+            interrupted: None,
         };
         let processors = program.shape.processors();
         let tasks = processors + nodes * nodes + if P::REVOKES { nodes * views } else { 0 };
@@ -233,6 +260,7 @@ impl<P: Subject> World<P> {
             registers: vec![0; program.registers.len()],
             intervals: vec![INTERVAL_BASE; nodes],
             guesses: if P::READS_AHEAD { program.guesses.0 } else { 0 },
+            signals: program.signals,
             clocks: vec![CLOCK_BASE; nodes],
         }
     }

@@ -416,4 +416,39 @@ pub const WORLDS: &[World] = &[
             n1.v0: store u0.1; barrier; store u0.1; barrier; load u0.0",
         states: [54_704, 190_820, 59_310, 207_463, 35_697, 156_676],
     },
+    World {
+        name: "signals at a barrier: a handler stores beside another writer of its node",
+        text: "nodes 3 views 2 units 1
+            signals 1
+            home u0 n2
+            n0.v0 handler: store u0.0
+            n0.v0: store u0.0; barrier; load u0.0; barrier; load u0.0
+            n0.v1: store u0.1; barrier; barrier
+            n1.v0: load u0.2; barrier; store u0.2; barrier",
+        states: [24_450, 57_874, 22_810, 56_878, 14_187, 42_360],
+    },
+    World {
+        name: "signals at a barrier: a handler stores beside another writer at home, rights are kept or not",
+        text: "nodes 2 views 2 units 1
+            signals 1
+            keeps
+            home u0 n0
+            n0.v0 handler: load u0.0; store u0.0
+            n0.v0: store u0.0; barrier; load u0.0; set a
+            n0.v1: store u0.1; barrier
+            n1.v0: load u0.2; barrier; await a; load u0.0; load u0.1",
+        states: [11_052, 30_137, 11_114, 33_325, 9_435, 26_946],
+    },
+    World {
+        name: "signals while threads wait for locks and flags: handlers store on two nodes",
+        text: "nodes 2 views 2 units 1
+            signals 2
+            home u0 n1
+            n0.v0 handler: store u0.0
+            n1.v0 handler: store u0.1
+            n0.v0: lock a; load u0.2; store u0.2; unlock a; load u0.0; await b; load u0.0
+            n0.v1: lock a; store u0.2; unlock a
+            n1.v0: lock a; load u0.2; unlock a; load u0.1; set b",
+        states: [11_509, 25_186, 11_505, 25_227, 7_935, 20_247],
+    },
 ];

@@ -260,6 +260,8 @@ pub const PINNED: &[(&str, [usize; 2])] = &[
     ("guesses at a page whose writer keeps its right at home", [2_771, 8_063]),
     ("any write fault without a store, a lock moves a word between two nodes", [2_795, 8_761]),
     ("write faults without a store, two views of a node, the writer at home keeps its right", [30_375, 101_147]),
+    ("signals at a barrier: a handler stores beside another writer of its node", [29_232, 82_197]),
+    ("signals while threads wait for locks and flags: handlers store on two nodes", [13_736, 30_929]),
 ];
 
 /// Every bug, and what catches it.

@@ -219,6 +219,7 @@ const PUT_BACK: &str = "a word is put back at home, where the right to write it 
 const GUESSES: &str = "any guess at any time, a lock moves a word between two nodes";
 const GUESSES_OF_THREE: &str = "guesses by three nodes, first touch: manager, home and reader are different";
 const GUESSES_BESIDE: &str = "a view of two threads: one guesses while the other acquires";
+const SIGNALS: &str = "signals at a barrier: a handler stores beside another writer of its node";
 const WRITING: &str = "any write fault without a store, a lock moves a word between two nodes";
 const TWO_VIEWS_OF_THREADS: &str = "two views of two threads on one node release and store";
 
@@ -246,6 +247,8 @@ pub const SEEDED: &[Seeded<Cashmere>] = &[
     seeded(Bug::LeaveLost,                 LOCK,      Form::Dms,  Grain::Event,  "the sharing set holds no node without a copy"),
     seeded(Bug::Driver(Quirk::UnorderedChannels),         THREE,     Form::None, Grain::Event,  ROW),
     seeded(Bug::Driver(Quirk::ReleaseTooEarly),           LOCK,      Form::None, Grain::Event,  LOAD),
+    seeded(Bug::Driver(Quirk::HandlerInRelease),          SIGNALS,   Form::None, Grain::Event,  LOAD),
+    seeded(Bug::Driver(Quirk::HandlerInRelease),          SIGNALS,   Form::Dms,  Grain::Event,  LOAD),
     seeded(Bug::Driver(Quirk::AcquireWithoutNotices),     LOCK,      Form::Dms,  Grain::Event,  LOAD),
     seeded(Bug::Driver(Quirk::SkipWithThreads),           TWO_VIEWS_OF_THREADS, Form::Dms, Grain::Event, LOAD),
     seeded(Bug::Driver(Quirk::GuessBesideAcquire),        GUESSES_BESIDE,   Form::Dms,  Grain::Event,  RIGHTS),

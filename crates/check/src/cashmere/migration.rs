@@ -276,6 +276,8 @@ pub const PINNED: &[(&str, [usize; 4])] = &[
     ("a page is fetched anew while another view of the node writes it", [33_768, 81_881, 33_110, 88_930]),
     ("any write fault without a store, a lock moves a word between two nodes", [5_411, 13_401, 4_489, 13_807]),
     ("write faults without a store, two views of a node, the writer at home keeps its right", [78_859, 229_307, 82_893, 260_748]),
+    ("signals at a barrier: a handler stores beside another writer at home, rights are kept or not", [6_221, 16_035, 9_411, 24_335]),
+    ("signals while threads wait for locks and flags: handlers store on two nodes", [17_762, 38_119, 16_550, 39_594]),
 ];
 
 /// Every bug, and what catches it.

@@ -42,11 +42,11 @@ fn rank_fetches(unit: &mut Unit, number: usize, processors: &mut [Processor]) {
 
 /// `flushed` is compared with the releases of the node.
 fn rank_flushes<U>(copies: &mut [Copy<U>], unit: impl Fn(&mut U) -> &mut Unit, processors: &mut [Processor]) {
-    let releases = |processor: &&mut Processor| processor.doing == Doing::Releasing && processor.since != Time::MAX;
-    let any = processors.iter_mut().any(|processor| releases(&processor));
+    let counts = |since: &&mut Time| **since != Time::MAX;
+    let any = processors.iter_mut().filter_map(Processor::release_since).any(|since| counts(&since));
     let mut times = Ranks::default();
-    for processor in processors.iter_mut().filter(releases) {
-        times.add(processor.since);
+    for since in processors.iter_mut().filter_map(Processor::release_since).filter(counts) {
+        times.add(*since);
     }
     for copy in copies.iter_mut() {
         let flushed = &mut unit(&mut copy.unit).flushed;
@@ -54,8 +54,8 @@ fn rank_flushes<U>(copies: &mut [Copy<U>], unit: impl Fn(&mut U) -> &mut Unit, p
         times.add(*flushed);
     }
     times.sort();
-    for processor in processors.iter_mut().filter(releases) {
-        times.rank(&mut processor.since);
+    for since in processors.iter_mut().filter_map(Processor::release_since).filter(counts) {
+        times.rank(since);
     }
     for copy in copies {
         times.rank(&mut unit(&mut copy.unit).flushed);

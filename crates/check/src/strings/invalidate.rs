@@ -248,4 +248,6 @@ pub const COUNTED: &[Counted] = &[
     counted("a view of two threads: one acquires while the other faults", [5_239, 10_033, 4_675, 10_125]),
     counted("two views of two threads on one node release and store", [2_843, 5_264, 2_607, 5_495]),
     counted("a sharer that misses flushes is left alone and wants to upgrade", [19_726, 40_333, 14_590, 49_142]),
+    counted("signals at a barrier: a handler stores beside another writer of its node", [8_650, 15_879, 7_199, 19_987]),
+    counted("signals while threads wait for locks and flags: handlers store on two nodes", [20_196, 42_404, 18_390, 45_157]),
 ];

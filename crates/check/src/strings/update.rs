@@ -237,4 +237,7 @@ pub const COUNTED: &[Counted] = &[
     counted("two views of the home write, and keep their rights or not", [2_699, 9_169, 2_318, 6_870]),
     counted("two views away from home write, and keep their rights or not", [4_360, 13_127, 2_766, 10_547]),
     counted("a view of two threads keeps its right while the other thread stores", [3_447, 10_584, 2_006, 7_785]),
+    counted("signals at a barrier: a handler stores beside another writer of its node", [3_118, 8_144, 1_593, 5_440]),
+    counted("signals at a barrier: a handler stores beside another writer at home, rights are kept or not", [1_920, 6_411, 1_646, 4_832]),
+    counted("signals while threads wait for locks and flags: handlers store on two nodes", [5_242, 12_376, 3_901, 10_642]),
 ];

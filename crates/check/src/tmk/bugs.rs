@@ -44,6 +44,8 @@ pub enum Bug {
     FaultDuringAcquire,
     /// A notice leaves the diff that is owed unmade, and later stores go into it.
     OwedAcrossNotice,
+    /// A signal handler of the program runs while its thread is at a meeting of a collection.
+    HandlerInCollection,
 }
 
 impl Bug {
@@ -84,7 +86,8 @@ impl Bug {
             | Self::UnorderedChannels
             | Self::OwnNewsOnly
             | Self::AcquireDuringRelease
-            | Self::FaultDuringAcquire => {}
+            | Self::FaultDuringAcquire
+            | Self::HandlerInCollection => {}
         }
     }
 }
@@ -144,6 +147,7 @@ pub const SEEDED: &[Seeded] = &[
     seeded(Bug::OwedAcrossNotice,      worlds::EARLY,    Grain::Event,  LOAD),
     seeded(Bug::AcquireDuringRelease,  worlds::MIXED,    Grain::Event,  LOAD),
     seeded(Bug::FaultDuringAcquire,    worlds::HALF,     Grain::Event,  LOAD),
+    seeded(Bug::HandlerInCollection,   worlds::COLLECTED_HANDLER, Grain::Event, NEEDED),
 ];
 
 const fn seeded(bug: Bug, world: &'static str, grain: Grain, sentence: &'static str) -> Seeded {

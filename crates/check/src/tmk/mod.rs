@@ -8,6 +8,7 @@
 pub mod bugs;
 pub mod driver;
 pub mod explore;
+mod handlers;
 mod processor;
 mod summary;
 pub mod world;

@@ -20,7 +20,7 @@ impl Run<'_> {
     }
 
     pub(super) fn op(&self, processor: usize) -> Option<&Op> {
-        self.rules.program.scripts[processor].get(usize::from(self.world.processors[processor].next))
+        self.script(processor).get(usize::from(self.world.processors[processor].next))
     }
 
     /// Has every processor done its script, and is nothing under way?
@@ -45,7 +45,7 @@ impl Run<'_> {
             return 1;
         }
         match task.checked_sub(self.world.processors.len()) {
-            None => self.processor_choices(task),
+            None => self.processor_choices(task) + usize::from(self.takes_signal(task)),
             Some(channel) => {
                 let waiting = &self.world.channels[channel];
                 let to = channel % self.nodes();
@@ -105,6 +105,11 @@ impl Run<'_> {
     }
 
     fn go_on(&mut self, task: usize, choice: usize) -> Result<(), Broken> {
+        // The signal is the last choice.
+        if self.takes_signal(task) && choice == self.processor_choices(task) {
+            self.begin_handler(task);
+            return Ok(());
+        }
         let node = self.seat(task);
         match self.world.processors[task].doing.clone() {
             Doing::Running => self.run(task, choice),
@@ -184,7 +189,7 @@ impl Run<'_> {
 
     /// To this place of the script, through jumps without a choice.
     fn jump(&mut self, task: usize, mut place: usize) {
-        while let Some(Op::Either(only)) = self.rules.program.scripts[task].get(place)
+        while let Some(Op::Either(only)) = self.script(task).get(place)
             && let &[behind] = only.as_slice()
         {
             place = behind;
@@ -192,6 +197,7 @@ impl Run<'_> {
         let processor = &mut self.world.processors[task];
         processor.next = place as u8;
         processor.doing = Doing::Running;
+        self.end_handler_if_through(task);
     }
 
     fn begin_fault(&mut self, task: usize, at: Word, write: bool) -> Result<(), Broken> {

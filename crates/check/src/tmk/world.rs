@@ -138,6 +138,18 @@ pub struct Processor {
     pub outcome: Option<Outcome>,
     /// Which of the three meetings of a collecting barrier comes next.
     pub meeting: u8,
+    /// What its signal handler has interrupted, while one runs: the next operation of the script, and what it was about.
+    pub interrupted: Option<(u8, Doing)>,
+}
+
+impl Processor {
+    /// What it waits for has been granted. A signal handler that runs goes on.
+    pub fn grant(&mut self) {
+        match &mut self.interrupted {
+            Some((_, doing)) => *doing = Doing::Granted,
+            None => self.doing = Doing::Granted,
+        }
+    }
 }
 
 /// A handler in the middle of its actions: it holds the unit's lock at the node.
@@ -228,6 +240,8 @@ pub struct World {
     pub latest: [Page; UNITS_MAX],
     /// What loads kept.
     pub registers: Vec<u8>,
+    /// So many signals may still come.
+    pub signals: u8,
     /// By node and interval: what its node knew when it ended. Not part of the protocol: the past that must be known with it.
     pub past: Vec<Vec<Times>>,
 }
@@ -249,7 +263,8 @@ impl World {
             releasing: 0,
             acquiring: 0,
         };
-        let processor = Processor { next: 0, doing: Doing::Running, asleep: false, outcome: None, meeting: 0 };
+        let processor =
+            Processor { next: 0, doing: Doing::Running, asleep: false, outcome: None, meeting: 0, interrupted: None };
         let processors = program.shape.processors();
         let copy = Copy { writers: vec![Seen::default(); nodes], ..Copy::default() };
         Self {
@@ -261,6 +276,7 @@ impl World {
             objects: vec![Object { time: zero, ..Object::default() }; OBJECTS],
             latest: [[0; WORDS]; UNITS_MAX],
             registers: vec![0; program.registers.len()],
+            signals: program.signals,
             past: vec![Vec::new(); nodes],
         }
     }

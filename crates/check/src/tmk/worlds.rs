@@ -51,6 +51,16 @@ pub(super) const THREADS: &str = "a view of two threads: one releases while the 
 pub(super) const HALF: &str =
     "a view of two threads: one faults when half of the other's notices are obeyed, two writers' of one word";
 
+pub(super) const COLLECTED_HANDLER: &str =
+    "signals at a barrier that collects: a handler stores beside a writer of another node";
+
+/// A signal comes at one of three barriers, or while a lock is waited for.
+const SIGNALS: &str = "nodes 2 views 1 units 1
+            signals 1
+            n0 handler: load u0.0; store u0.0
+            n0: store u0.0; barrier; load u0.0; barrier; load u0.0; lock a; load u0.2; unlock a; load u0.0; barrier
+            n1: store u0.1; barrier; store u0.1; barrier; lock a; store u0.2; unlock a; barrier; load u0.1";
+
 /// All of them.
 pub const WORLDS: &[World] = &[
     World {
@@ -231,5 +241,17 @@ pub const WORLDS: &[World] = &[
             n2.v0.t0: store u0.0; set a",
         collects: false,
         states: [441, 1_168, 220],
+    },
+    World {
+        name: "signals at a barrier: a handler stores beside a writer of another node",
+        text: SIGNALS,
+        collects: false,
+        states: [3_292, 6_552, 1_987],
+    },
+    World {
+        name: COLLECTED_HANDLER,
+        text: SIGNALS,
+        collects: true,
+        states: [3_164, 5_564, 2_093],
     },
 ];

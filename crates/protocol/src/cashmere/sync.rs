@@ -20,13 +20,17 @@
 //! Why a notice is never late: the releaser tells nobody before step 4, and by then the notice is on the acquirer's
 //! list. Why a diff is never late: the notice is sent after the home applied the diff, and an acquirer that drops its
 //! mapping fetches from the home.
+//!
+//! No signal handler of the program runs in the middle of a release or an acquire, not even while it waits. If another view flushes a unit after
+//! step 1 of a release, step 2 skips that unit. If a handler stored to the unit in between, the store would be lost. A handler runs while its thread
+//! waits for a lock, a barrier or a flag: after step 4 of the release, and before step 1 of the acquire.
 
 use super::Time;
 
 /// The start of a release, for [`Event::Flush`](crate::page::Event::Flush).
 ///
 /// A flush that another view of the node began since then covers this view's stores, as long as the view's only
-/// thread is the one that releases. In a view with several threads another of them may have stored after that flush,
+/// thread is the one that releases, and runs no signal handler meanwhile. In a view with several threads another of them may have stored after that flush,
 /// so nothing may be skipped: the stores would lose their place on the dirty list.
 #[must_use]
 pub const fn release_began(now: Time, several_threads: bool) -> Time {
