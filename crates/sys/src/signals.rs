@@ -35,6 +35,8 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The signals put off, bit n - 1 for signal n.
     static PUT_OFF: Cell<u64> = const { Cell::new(0) };
+    /// Is this thread inside [`not_let_in`]?
+    static KEPT_OUT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// From now on [`Inside`] puts off instead of blocking: every handler of the program came and will come through [`set_action`].
@@ -85,8 +87,11 @@ impl Drop for Inside {
 }
 
 /// Sleeps, or does whatever else is safe to interrupt, with the program's handlers let in: a thread that waits for long must
-/// end at once when it is told to. Outside of the engine it just runs `body`.
+/// end at once when it is told to. Outside of the engine, or within [`not_let_in`], it just runs `body`.
 pub fn with_signals_let_in<R>(body: impl FnOnce() -> R) -> R {
+    if KEPT_OUT.get() {
+        return body();
+    }
     let depth = DEPTH.get();
     if depth == 0 {
         return crate::process::with_mask_of_program(body);
@@ -97,6 +102,15 @@ pub fn with_signals_let_in<R>(body: impl FnOnce() -> R) -> R {
     let result = body();
     DEPTH.set(depth);
     compiler_fence(Ordering::SeqCst);
+    result
+}
+
+/// Runs `body` as a whole: the program's handlers run before it or after it, for [`with_signals_let_in`] lets nothing in meanwhile. Only for a
+/// thread that is [`Inside`].
+pub fn not_let_in<R>(body: impl FnOnce() -> R) -> R {
+    let before = KEPT_OUT.replace(true);
+    let result = body();
+    KEPT_OUT.set(before);
     result
 }
 
@@ -306,6 +320,7 @@ mod tests {
             assert_eq!(seen(), 0, "inside it waits");
             with_signals_let_in(|| assert_eq!(seen(), 1, "who sleeps is interrupted"));
             send(libc::SIGUSR1);
+            not_let_in(|| with_signals_let_in(|| assert_eq!(seen(), 0, "unless what sleeps is to be whole")));
             assert_eq!(seen(), 0);
             drop(outer);
             assert_eq!(seen(), 1, "and comes when its thread leaves");

@@ -9,13 +9,15 @@
 //!   meet     nobody asks for a copy that is just being dropped
 //! ```
 //!
-//! What threads of the program's own do meanwhile is later than the barrier's time, and is not forgotten.
+//! What threads of the program's own do meanwhile is later than the barrier's time, and is not forgotten. A signal handler of the program does
+//! not run meanwhile: its fault could ask a node for diffs that this node forgets just then (the checker's `HandlerInCollection`).
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use finespun_protocol::tmk::Event;
 use finespun_sync::Event as Sync;
+use finespun_sys::signals::not_let_in;
 use finespun_types::{Counter, NodeId, UnitId};
 
 use super::news::Time;
@@ -66,15 +68,19 @@ pub fn after_barrier(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), 
     if wish <= cluster.mine().tmk().collections.load(Ordering::Relaxed) {
         return Ok(());
     }
-    acquire(cluster);
-    for_each_unit(cluster, &upto, |unit| until_done(cluster, unit, Event::Keep));
-    meet(cluster, slot, KEPT, weight)?;
-    for_each_unit(cluster, &upto, |unit| drop_collected(cluster, unit, &upto));
-    // With several processors of a node in here all have dropped before the first forgets the log they read.
-    meet(cluster, slot, COLLECTED, weight)?;
+    not_let_in(|| collect(cluster, slot, &upto, weight))?;
     forget(cluster, &upto, wish);
     meter::count(cluster, Counter::Collections, 1);
     Ok(())
+}
+
+fn collect(cluster: &Cluster, slot: usize, upto: &Time, weight: u32) -> Result<(), Failure> {
+    acquire(cluster);
+    for_each_unit(cluster, upto, |unit| until_done(cluster, unit, Event::Keep));
+    meet(cluster, slot, KEPT, weight)?;
+    for_each_unit(cluster, upto, |unit| drop_collected(cluster, unit, upto));
+    // With several processors of a node in here all have dropped before the first forgets the log they read.
+    meet(cluster, slot, COLLECTED, weight)
 }
 
 fn meet(cluster: &Cluster, slot: usize, barrier: u64, weight: u32) -> Result<(), Failure> {
