@@ -9,15 +9,20 @@ use std::time::Duration;
 
 use finespun_sys::clock;
 use finespun_sys::fence;
-use finespun_sys::futex::{self, Backoff};
+use finespun_sys::futex::{self, Backoff, Wake};
 use finespun_sys::signals::with_signals_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::{meter, service};
 
-/// Waits until `word` is no longer `old`. `sleepers` counts who sleeps on it.
+/// Waits until `word` is no longer `old`. `sleepers` counts who sleeps on it. Handlers of the program run while the thread sleeps.
 pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32) {
+    // The thread holds no lock of a unit or of a table here, so a fault in the handler can be served.
+    sleep_until_changed(cluster, word, old, sleepers, || with_signals_let_in(|| futex::wait(word, old, None)));
+}
+
+fn sleep_until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32, sleep: impl Fn() -> Wake) {
     if word.load(Ordering::Acquire) != old {
         return;
     }
@@ -37,9 +42,7 @@ pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &A
         fence::full();
         if word.load(Ordering::SeqCst) == old {
             meter::count(cluster, Counter::Sleeps, 1);
-            // Nobody holds a unit's lock or a table's here, so what a signal handler of the program touches can be served.
-            // (A release that waits holds its view's `releasing`; faults do not need that.)
-            with_signals_let_in(|| futex::wait(word, old, None));
+            sleep();
         }
         sleepers.fetch_sub(1, Ordering::SeqCst);
     }
@@ -102,10 +105,12 @@ pub fn last_event(cluster: &Cluster) -> u32 {
     cluster.mine().node().event.load(Ordering::Acquire)
 }
 
-/// Waits for an event of the node after `last`.
+/// Waits for an event of the node after `last`: for an answer of the protocol, in the middle of a release, an acquire or a fault.
+/// Handlers of the program do not run meanwhile, or a release would lose what they store (`finespun_protocol::cashmere::sync`).
 pub fn for_event(cluster: &Cluster, last: u32) {
     let node = cluster.mine().node();
-    until_changed(cluster, &node.event, last, &node.event_sleepers);
+    let word = &node.event;
+    sleep_until_changed(cluster, word, last, &node.event_sleepers, || futex::wait(word, last, None));
 }
 
 /// Lets the views of a node look again.
