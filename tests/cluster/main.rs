@@ -18,6 +18,7 @@ mod launch;
 mod manners;
 mod memory;
 mod misuse;
+mod pins;
 mod ports;
 mod pthread;
 mod spins;

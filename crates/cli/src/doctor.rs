@@ -7,9 +7,11 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use finespun_job::pin;
 use finespun_sys::machine;
 use finespun_sys::memory::{self, Mapping};
 use finespun_sys::probe::{Offered, probe};
+use finespun_sys::process;
 use finespun_types::SPACE_BASE;
 
 use crate::output;
@@ -135,8 +137,16 @@ fn memory_limits() -> Finding {
 fn cores(offered: &Offered) -> Finding {
     match offered.cpus {
         1 => warn("cores: 1 -> everything works, but processors take turns, and times mean little"),
-        cores => ok(format!("cores: {cores}; with more processors than that they sleep instead of spinning")),
+        cores => ok(format!(
+            "cores: {cores} ({}); with more processors than that they sleep instead of spinning, and --pin cores is refused",
+            usable_cores()
+        )),
     }
+}
+
+/// Their numbers, as --pin takes them.
+fn usable_cores() -> String {
+    pin::list(&process::Cores::allowed().map_or_else(|_| Vec::new(), |cores| cores.numbers()))
 }
 
 fn diffs() -> Finding {

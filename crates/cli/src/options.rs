@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use finespun_job::pin::Pin;
 use finespun_job::{Faults, Transport};
 use finespun_types::{NODES_MAX, VIEWS_MAX};
 
@@ -116,6 +117,9 @@ pub struct Run {
     /// The limit of the shared heap, like 512M or 8G [default: available memory, at most 64G]
     #[arg(long, value_name = "SIZE", env = "FINESPUN_HEAP", value_parser = parse_heap)]
     pub heap: Option<u64>,
+    /// Keep each processor on a core: `none`, `cores` (processor k on the k-th that may be used), or a list like 0,2,4-7
+    #[arg(long, value_name = "CORES", env = "FINESPUN_PIN", default_value = "none")]
+    pub pin: Pin,
     /// What of the runtime can be chosen beside the protocol.
     #[command(flatten)]
     pub chosen: Chosen,
@@ -243,6 +247,7 @@ mod tests {
             (["-t", "two"], "from 1 to 64"),
             (["--transport", "udp"], "shm, tcp"),
             (["--faults", "x"], "auto, uffd, mprotect"),
+            (["--pin", "core"], "none, cores, or a list like 0,2,4-7"),
         ] {
             let error = run(&[args[0], args[1], "./sor"]).expect_err("refused");
             assert!(error.contains(expected), "{error}");

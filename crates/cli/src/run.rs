@@ -7,13 +7,14 @@ use std::path::Path;
 use std::thread;
 
 use finespun_errors::{Code, Place, Report};
-use finespun_job::switches::{Locks, Strings, Switches};
+use finespun_job::pin::{Pin, Pinned};
+use finespun_job::switches::{Cores, Locks, Strings, Switches};
 use finespun_job::{Faults, Job, Transport, checks, protocols};
 use finespun_launch::{Outcome, Plan, program};
 use finespun_protocol::Family;
 use finespun_report::{Counts, Memory, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::{MemoryTold, Told};
-use finespun_sys::machine;
+use finespun_sys::{machine, process};
 use finespun_types::NODES_MAX;
 
 use crate::options::{PROCESSORS_MAX, Run};
@@ -141,6 +142,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         nodes,
         views,
         threads,
+        pinned: pinned(options, nodes * views * threads, switches.cores)?,
         transport: options.transport,
         faults: options.faults,
         heap_bytes: options.heap.unwrap_or_else(machine::default_heap_bytes),
@@ -151,6 +153,15 @@ fn job(options: &Run) -> Result<Job, Report> {
         checks: options.check.as_deref().map(checks::parse).transpose().map_err(usage)?.unwrap_or_default(),
         watch: None,
     })
+}
+
+/// The core of each processor, if the job is to be pinned.
+fn pinned(options: &Run, processors: u32, cores: Cores) -> Result<Option<Pinned>, Report> {
+    if options.pin != Pin::None && cores == Cores::One {
+        return Err(usage("--pin gives each processor a core, and --cores one each node: expected one of them".into()));
+    }
+    let usable = process::Cores::allowed().map(|cores| cores.numbers());
+    options.pin.over(processors, &usable.unwrap_or_default()).map_err(usage)
 }
 
 /// Nodes and processes per node where every processor is a node [Cashmere05 §3.3].

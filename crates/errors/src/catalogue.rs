@@ -46,9 +46,9 @@ catalogue! {
         exit: 2,
         more: "A flag, a count or a size is not one that `finespun` knows, or lies outside what a job can have: 1 to 64 \
                nodes (-n), 1 to 32 processes per node (-p), 1 to 64 threads per process (-t), at most 1024 processors in \
-               all; a heap from 2M up. Every flag of `finespun run` has a twin in the environment, for example \
-               FINESPUN_NODES for -n; a flag wins over its twin. Flags of the program come after the program's name and \
-               are never looked at.",
+               all; a heap from 2M up; with --pin as many cores as processors, all of them cores that finespun itself may use. \
+               Every flag of `finespun run` has a twin in the environment, for example FINESPUN_NODES for -n; a flag wins \
+               over its twin. Flags of the program come after the program's name and are never looked at.",
     }
     /// The program cannot be started.
     Program = 2 {

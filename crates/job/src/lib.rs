@@ -17,6 +17,7 @@
 
 pub mod checks;
 mod means;
+pub mod pin;
 pub mod protocols;
 pub mod switches;
 
@@ -75,6 +76,8 @@ pub struct Job {
     pub checks: checks::Checks,
     /// With [`checks::Checks::globals`]: descriptor of the table in which processes note what they do with private variables.
     pub watch: Option<i32>,
+    /// The core that each processor stays on, if they are pinned.
+    pub pinned: Option<pin::Pinned>,
 }
 
 impl Job {

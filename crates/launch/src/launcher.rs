@@ -223,6 +223,7 @@ impl Launcher {
             parent_death: Signal::SIGTERM,
             open_files: start.open_files,
             unblocked: SigSet::empty(),
+            cores: None,
         };
         let child = sys::spawn(&mut command, inheritance)?;
         let control = Lines::new(ours);

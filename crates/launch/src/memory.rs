@@ -126,6 +126,7 @@ mod tests {
             switches: finespun_job::switches::Switches::DEFAULT,
             checks: finespun_job::checks::Checks::default(),
             watch: None,
+            pinned: None,
         };
         let memory = Memory::create(&job, 0).expect("memory");
         assert_eq!(read(&memory, &job).expect("counters").processors, [Counters::ZERO; 6]);

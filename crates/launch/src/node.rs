@@ -14,10 +14,11 @@ use std::process::{self, Stdio};
 use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
-use finespun_job::switches::Cores;
+use finespun_job::switches;
 use finespun_job::{ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
 use finespun_protocol::Family;
 use finespun_sys::descriptors;
+use finespun_sys::process::Cores;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill, raise};
@@ -111,7 +112,7 @@ impl Node {
         sys::close_on_exec(control)?;
         let job: Job = serde_json::from_slice(&memory::contents(sys::duplicate(job_fd)?.as_fd())?)?;
         let number = u32::try_from(number).ok().filter(|&number| number < job.nodes).ok_or(Errno::EINVAL)?;
-        if job.switches.cores == Cores::One {
+        if job.switches.cores == switches::Cores::One {
             finespun_sys::process::stay_on_one_cpu(number as usize)?;
         }
         let launcher = Lines::from_fd(sys::duplicate(control)?);
@@ -198,12 +199,24 @@ impl Node {
         let mut descriptors = self.memory_fds();
         descriptors.extend([self.job_fd, theirs.as_raw_fd()]);
         descriptors.extend(self.sockets.iter().flatten().map(AsRawFd::as_raw_fd));
-        let inheritance =
-            Inheritance { descriptors, parent_death: Signal::SIGKILL, open_files: None, unblocked: handled_signals() };
+        let inheritance = Inheritance {
+            descriptors,
+            parent_death: Signal::SIGKILL,
+            open_files: None,
+            unblocked: handled_signals(),
+            cores: self.cores_of(view),
+        };
         let child = sys::spawn(&mut command, inheritance)?;
         let pid = Pid::from_raw(child.id().cast_signed());
         self.views.push(View { pid, reports: Some(Lines::new(reports)), ended: false });
         self.launcher.send(&Event::Spawned { view, pid: child.id() })
+    }
+
+    /// The cores that a view's processors are pinned to.
+    fn cores_of(&self, view: u32) -> Option<Cores> {
+        let threads = self.job.threads as usize;
+        let first = (self.number * self.job.views + view) as usize * threads;
+        self.job.pinned.as_ref().and_then(|pinned| pinned.cores.get(first..first + threads)).map(Cores::of)
     }
 
     fn spawn_failure(&self, error: &io::Error) -> Failure {

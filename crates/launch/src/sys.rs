@@ -8,6 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
+use finespun_sys::process::Cores;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag};
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
@@ -25,6 +26,8 @@ pub struct Inheritance {
     pub open_files: Option<(rlim_t, rlim_t)>,
     /// Signals that are blocked here, and shall not be in the child.
     pub unblocked: SigSet,
+    /// The cores that the child stays on, if not on all.
+    pub cores: Option<Cores>,
 }
 
 /// Starts `command` with that inheritance. The child's SIGPIPE is the default: the standard library sees to that. Its
@@ -48,12 +51,15 @@ pub fn spawn(command: &mut Command, inheritance: Inheritance) -> io::Result<Chil
         if let Some((soft, hard)) = inheritance.open_files {
             setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
         }
+        if let Some(cores) = &inheritance.cores {
+            cores.stay()?;
+        }
         // Last: what is pending may end the child here.
         inheritance.unblocked.thread_unblock()?;
         Ok(())
     };
-    // SAFETY: between fork and exec `prepare` makes only system calls (prctl, getppid, _exit, fcntl, setrlimit, sigprocmask), which are
-    // async-signal-safe, and allocates nothing: its errors are plain numbers, and the vector it reads was filled before.
+    // SAFETY: between fork and exec `prepare` makes only system calls (prctl, getppid, _exit, fcntl, setrlimit, sched_setaffinity, sigprocmask),
+    // which are async-signal-safe, and allocates nothing: its errors are plain numbers, and the vector it reads was filled before.
     unsafe { command.pre_exec(prepare) };
     command.spawn()
 }

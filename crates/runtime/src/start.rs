@@ -9,7 +9,7 @@ use finespun_errors::{Code, Place};
 use finespun_job::{self as job, Faults, Job, NodeMemory, Report, Transport};
 use finespun_sys::clock::{self, Calibration};
 use finespun_sys::machine;
-use finespun_sys::process::{self, Program};
+use finespun_sys::process::{self, Cores, Program};
 use finespun_sys::view::{Mechanism, View};
 use finespun_types::{Counter, NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
 
@@ -123,15 +123,29 @@ pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'
     for slot in first + 1..first + cluster.shape.threads {
         std::thread::Builder::new()
             .name(format!("fsp-{}", cluster.processor_at(slot).0))
-            .spawn(move || serve(runtime, slot, run))
+            .spawn(move || {
+                pin(cluster, slot);
+                serve(runtime, slot, run);
+            })
             .map_err(|error| Failure::new(Code::Machine, format!("a thread could not be made: {error}")))?;
     }
+    pin(cluster, first);
     if model == Model::Main && cluster.processor_at(first).0 != 0 {
         serve(runtime, first, run);
         leave(cluster);
     }
     threads::begin_main(cluster, first)?;
     Ok(runtime)
+}
+
+/// Puts the calling thread on its processor's core, if the job is pinned. A process begins on the cores of all of its processors.
+fn pin(cluster: &Cluster, slot: usize) {
+    let Some(pinned) = cluster.job.pinned.as_ref().filter(|_| cluster.shape.threads > 1) else { return };
+    let Some(&core) = pinned.cores.get(cluster.processor_at(slot).0 as usize) else { return };
+    if let Err(error) = Cores::of(&[core]).stay() {
+        let what = format!("processor {} could not be pinned to core {core}: {error}", cluster.processor_at(slot).0);
+        misuse::end_job(misuse::place(cluster), &Failure::new(Code::Machine, what));
+    }
 }
 
 /// The same in the model of threads.
@@ -337,7 +351,12 @@ fn build_hash(build: &str) -> u64 {
 /// 5.5, 6.9 and 7.6 us.
 fn spin_ns(job: &Job) -> u64 {
     let service = if job.variant().sends_messages() { job.nodes } else { 0 };
-    let cores = process::cpus().unwrap_or(1);
+    // A pinned process counts one core; the service processes have all of them.
+    let cores = match &job.pinned {
+        Some(pinned) if pinned.is_apart() => pinned.usable as usize,
+        Some(_) => 0,
+        None => process::cpus().unwrap_or(1),
+    };
     if (job.processors() + service) as usize <= cores { 30_000 } else { 300 }
 }
 
@@ -428,6 +447,7 @@ impl Inherited {
             switches: job::switches::Switches::DEFAULT,
             checks: job::checks::Checks::default(),
             watch: None,
+            pinned: None,
         };
         let shape = Shape::of(&job);
         let create = |name, what, bytes| {

@@ -8,43 +8,82 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// How many cores a set can tell apart.
+const CORES_MAX: u32 = libc::CPU_SETSIZE as u32;
+
 /// True if no other thread exists now. Before one relies on it: only this thread could start another.
 pub fn is_single_threaded() -> io::Result<bool> {
     Ok(std::fs::read_dir("/proc/self/task")?.take(2).count() == 1)
 }
 
-/// The number of processors this thread may run on.
-pub fn cpus() -> io::Result<usize> {
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: `set` is as large as the kernel is told.
-    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) })?;
-    // SAFETY: zeros and what the kernel wrote are both valid sets.
-    let count = unsafe { libc::CPU_COUNT(set.assume_init_ref()) };
-    Ok(usize::try_from(count).unwrap_or(1).max(1))
+/// A set of cores.
+#[derive(Clone, Copy)]
+pub struct Cores(libc::cpu_set_t);
+
+impl Cores {
+    /// Those that this thread may run on.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn allowed() -> io::Result<Self> {
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: `set` is as large as the kernel is told; zeros and what the kernel wrote are both valid sets.
+        let set = unsafe {
+            check(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()))?;
+            set.assume_init()
+        };
+        Ok(Self(set))
+    }
+
+    /// Those of these numbers that a set can hold.
+    #[must_use]
+    pub fn of(numbers: &[u32]) -> Self {
+        // SAFETY: a set of zeros is valid.
+        let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
+        for &number in numbers.iter().filter(|number| **number < CORES_MAX) {
+            // SAFETY: `number` is below CPU_SETSIZE.
+            unsafe { libc::CPU_SET(number as usize, &mut set) };
+        }
+        Self(set)
+    }
+
+    /// Their numbers, in order.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<u32> {
+        // SAFETY: each number is below CPU_SETSIZE.
+        (0..CORES_MAX).filter(|&number| unsafe { libc::CPU_ISSET(number as usize, &self.0) }).collect()
+    }
+
+    /// Keeps the calling thread, and whatever it starts from now on, on them. One system call, which allocates nothing: may be made
+    /// between fork and exec.
+    ///
+    /// # Errors
+    /// The kernel's: `EINVAL` if the thread may run on none of them.
+    pub fn stay(&self) -> io::Result<()> {
+        // SAFETY: the set is as large as the kernel is told.
+        check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const self.0) }).map(drop)
+    }
 }
 
-/// Puts this process, and whatever it starts, on one of the processors it may run on: the `number`th of them, counted around.
+impl std::fmt::Debug for Cores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.numbers()).finish()
+    }
+}
+
+/// The number of cores this thread may run on.
+pub fn cpus() -> io::Result<usize> {
+    Ok(Cores::allowed()?.numbers().len().max(1))
+}
+
+/// Puts this process, and whatever it starts, on one of the cores it may run on: the `number`th of them, counted around.
 ///
 /// # Errors
 /// The kernel's.
 pub fn stay_on_one_cpu(number: usize) -> io::Result<()> {
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: `set` is as large as the kernel is told; zeros and what the kernel wrote are both valid sets.
-    let allowed = unsafe {
-        check(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()))?;
-        set.assume_init()
-    };
-    let most = libc::CPU_SETSIZE as usize;
-    // SAFETY: each index is below CPU_SETSIZE.
-    let cpus: Vec<usize> = (0..most).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &allowed) }).collect();
-    let Some(&cpu) = cpus.get(number % cpus.len().max(1)) else { return Ok(()) };
-    // SAFETY: an all-zero set is valid, `cpu` is below CPU_SETSIZE, and the set is as large as the kernel is told.
-    unsafe {
-        let mut one: libc::cpu_set_t = MaybeUninit::zeroed().assume_init();
-        libc::CPU_SET(cpu, &mut one);
-        check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one))?;
-    }
-    Ok(())
+    let cores = Cores::allowed()?.numbers();
+    let Some(&core) = cores.get(number % cores.len().max(1)) else { return Ok(()) };
+    Cores::of(&[core]).stay()
 }
 
 /// Blocks all signals of this thread until dropped; then the mask is as before.
@@ -353,6 +392,21 @@ mod tests {
         assert_eq!(errno(), Some(libc::EINVAL));
         drop(kept);
         assert_eq!(errno(), Some(libc::EBADF));
+    }
+
+    #[test]
+    fn a_thread_stays_on_the_cores_it_is_put_on() {
+        std::thread::spawn(|| {
+            let allowed = Cores::allowed().unwrap().numbers();
+            let last = *allowed.last().unwrap();
+            Cores::of(&[last, u32::MAX]).stay().unwrap();
+            assert_eq!(Cores::allowed().unwrap().numbers(), [last]);
+            Cores::of(&allowed).stay().unwrap();
+            assert_eq!(cpus().unwrap(), allowed.len());
+            assert!(Cores::of(&[]).stay().is_err());
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

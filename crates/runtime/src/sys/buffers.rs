@@ -102,6 +102,7 @@ mod tests {
             switches: Switches::DEFAULT,
             checks: Checks::default(),
             watch: None,
+            pinned: None,
         };
         let shape = Shape::of(&job);
         let create = |bytes| finespun_sys::memory::create(c"buffers", bytes).unwrap();

@@ -355,6 +355,7 @@ mod tests {
             switches: Switches::DEFAULT,
             checks: Checks::default(),
             watch: None,
+            pinned: None,
         }
     }
 
