@@ -6,7 +6,7 @@ APP_LIBRARY ?= build/lib/libfinespun.so
 APP_CFLAGS ?= -O3 -march=x86-64-v2 -falign-functions=64 -falign-loops=64 -std=c11 -Wall -Wextra -Werror
 APP_LDFLAGS = -Lbuild/lib -lfinespun -Wl,-rpath,'$$ORIGIN/../lib' -lm -lpthread
 
-APPS = sor lu clu matmul gauss tsp stress
+APPS = sor sor-in-place lu clu matmul gauss tsp stress
 # Written with TreadMarks' calls, not ours.
 TMK_APPS = jacobi knapsack
 C_EXAMPLES = hello spmd
@@ -16,6 +16,7 @@ APP_COMMON = apps/common/options.c apps/common/report.c
 LU_SHARED = apps/lu/program.c apps/lu/tiles.c
 
 build/apps/sor: apps/sor/sor.c
+build/apps/sor-in-place: apps/sor/in_place.c
 build/apps/lu: apps/lu/lu.c $(LU_SHARED) apps/lu/program.h apps/lu/tiles.h
 build/apps/clu: apps/clu/clu.c $(LU_SHARED) apps/lu/program.h apps/lu/tiles.h
 build/apps/matmul: apps/matmul/matmul.c

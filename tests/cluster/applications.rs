@@ -222,3 +222,15 @@ macro_rules! applications {
 }
 
 applications! { sor lu clu matmul gauss tsp stress }
+
+/// Where a row is no whole number of pages, two bands write the page between them, and each half-step reads it.
+#[test]
+fn sor_in_place_is_verified_with_pages_that_two_bands_write() {
+    for flags in
+        ["-n 2", "-n 3 -p 2", "-n 2 -t 2", "-n 3 --transport tcp", "-n 3 --faults mprotect", "-n 3 --protocol tmk"]
+    {
+        let done = Job::new(&format!("{flags} --quiet"), &app("sor-in-place"), "--size 66x500 --verify").run();
+        done.assert_success();
+        assert!(done.stdout.ends_with("sor-in-place: verified\n"), "{done}");
+    }
+}
