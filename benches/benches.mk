@@ -2,7 +2,7 @@
 #   make bench-programs     builds build/libexec/finespun/: the micro benchmark, the floors, the applications on native threads,
 #                           and the peers whose compilers are installed (scripts/prepare.sh bench installs them)
 LIBEXEC = build/libexec/finespun
-NATIVE_APPS = sor lu clu matmul gauss tsp
+NATIVE_APPS = sor sor-in-place lu clu matmul gauss tsp
 
 .PHONY: bench-programs bench-peers
 bench-programs: $(LIBEXEC)/micro $(LIBEXEC)/floors $(NATIVE_APPS:%=$(LIBEXEC)/native/%) $(NATIVE_APPS:%=$(LIBEXEC)/apps/%)
@@ -26,6 +26,7 @@ $(LIBEXEC)/apps/$(1): $(filter apps/%.c,$(2)) $(APP_COMMON) $(APP_HEADERS) | $(A
 	$$(CC) $$(APP_CFLAGS) -Iinclude -o $$@ $$(filter %.c,$$^) -Lbuild/lib -lfinespun -Wl,-rpath,'$$$$ORIGIN/../../../lib' -lm -lpthread
 endef
 $(eval $(call both_ways,sor,apps/sor/sor.c))
+$(eval $(call both_ways,sor-in-place,apps/sor/in_place.c))
 $(eval $(call both_ways,lu,apps/lu/lu.c $(LU_SHARED)))
 $(eval $(call both_ways,clu,apps/clu/clu.c $(LU_SHARED)))
 $(eval $(call both_ways,matmul,apps/matmul/matmul.c))

@@ -13,6 +13,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Random misses: 256 MiB of pages, or few where it is only seen whether all runs, of which so many are touched in a round. */
+#define FAR_PAGES 65536u
+#define FAR_PAGES_TINY 256u
+#define FAR_TOUCHED_EACH 16u
+
 /* Nanoseconds of a clock that only goes forward. */
 static inline uint64_t now(void)
 {
@@ -54,6 +59,18 @@ static inline void pin(int which)
     CPU_ZERO(&one);
     CPU_SET(core, &one);
     sched_setaffinity(0, sizeof one, &one);
+}
+
+/* Every second number below `2 * count` in an order that no prefetch can foresee, the same in each run: of pages, none is beside another. */
+static inline void shuffle(uint32_t *order, uint32_t count)
+{
+    uint64_t state = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint32_t j = (uint32_t)((state >> 33) % (i + 1));
+        order[i] = order[j];
+        order[j] = 2 * i;
+    }
 }
 
 static inline int by_size(const void *left, const void *right)

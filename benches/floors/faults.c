@@ -127,12 +127,11 @@ static bool open_pages(size_t bytes)
     return true;
 }
 
-/* Gives pages mappings of their own, where a change of rights would split and join them: mappings that differ in an advice stay apart. */
-static void set_apart(size_t pages, size_t stride)
+/* Gives a page a mapping of its own, where a change of rights would split and join them: mappings that differ in an advice stay apart. */
+static void set_apart(size_t page)
 {
-    for (size_t page = 0; page < pages && fault.way == BY_MPROTECT; page++)
-        if (madvise(fault.pages + page * stride * PAGE, PAGE, page % 2 ? MADV_SEQUENTIAL : MADV_RANDOM))
-            exit(1);
+    if (fault.way == BY_MPROTECT && madvise(fault.pages + page * PAGE, PAGE, page % 2 ? MADV_SEQUENTIAL : MADV_RANDOM))
+        exit(1);
 }
 
 /* The order in which the micro benchmark touches pages, which is not that in which caches expect them. */
@@ -194,7 +193,8 @@ static void fault_cost(const char *name, way way, purpose purpose)
     size_t pages = rounds < 256 ? rounds : 256, repeats = rounds < 256 ? 1 : 6;
     if (!begin_faults(way, purpose, pages * PAGE))
         return;
-    set_apart(pages, 1);
+    for (size_t page = 0; page < pages; page++)
+        set_apart(page);
     uint64_t *samples = calloc(repeats * pages, sizeof *samples);
     for (size_t repeat = 0; repeat < repeats; repeat++) {
         close_pages(pages);
@@ -202,6 +202,33 @@ static void fault_cost(const char *name, way way, purpose purpose)
     }
     report(name, samples, repeats * pages, 1);
     free(samples);
+    end_faults(pages * PAGE);
+}
+
+/* The same at random over more memory than the caches and their tables hold: other pages in each round. */
+static void random_fault_cost(const char *name, way way)
+{
+    size_t pages = rounds < 256 ? FAR_PAGES_TINY : FAR_PAGES, touches = pages / FAR_TOUCHED_EACH, repeats = rounds < 256 ? 1 : 3;
+    if (!begin_faults(way, MISS, pages * PAGE))
+        return;
+    uint32_t *order = calloc(pages / 2, sizeof *order);
+    uint64_t *samples = calloc(repeats * touches, sizeof *samples);
+    shuffle(order, (uint32_t)pages / 2);
+    for (size_t repeat = 0; repeat < repeats; repeat++) {
+        const uint32_t *touched = order + repeat * touches;
+        for (size_t touch = 0; touch < touches; touch++) {
+            set_apart(touched[touch]);
+            if (!close_page((uintptr_t)fault.pages + (size_t)touched[touch] * PAGE))
+                exit(1);
+        }
+        for (size_t touch = 0; touch < touches; touch++) {
+            uint64_t began = now();
+            (void)*(volatile char *)(fault.pages + (size_t)touched[touch] * PAGE);
+            samples[repeat * touches + touch] = now() - began;
+        }
+    }
+    report(name, samples, repeats * touches, 1);
+    free(order), free(samples);
     end_faults(pages * PAGE);
 }
 
@@ -270,7 +297,8 @@ static void close_scattered(const char *name, way way)
     size_t repeats = rounds < 100 ? 1 : 50;
     if (!begin_faults(way, MISS, OPEN * APART * PAGE))
         return;
-    set_apart(OPEN, APART);
+    for (size_t page = 0; page < OPEN; page++)
+        set_apart(page * APART);
     uintptr_t first = (uintptr_t)fault.pages;
     uint64_t samples[50];
     for (size_t i = 0; i < repeats; i++) {
@@ -294,6 +322,8 @@ void floors_of_faults(void)
     fault_cost("fault-mprotect", BY_MPROTECT, MISS);
     fault_cost("upgrade-uffd", BY_USERFAULTFD, UPGRADE);
     fault_cost("upgrade-mprotect", BY_MPROTECT, UPGRADE);
+    random_fault_cost("random-fault-uffd", BY_USERFAULTFD);
+    random_fault_cost("random-fault-mprotect", BY_MPROTECT);
     fault_parts();
     copy_open_read("copy-open-read-mib-uffd", BY_USERFAULTFD);
     copy_open_read("copy-open-read-mib-mprotect", BY_MPROTECT);

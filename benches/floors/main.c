@@ -140,6 +140,7 @@ int main(int argc, char **argv)
     loads("load-page-after-protect", true);
     stream();
     floors_of_pairs();
+    floors_of_words();
     floors_of_tcp();
     return 0;
 }

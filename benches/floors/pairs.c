@@ -2,21 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "floors.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct shared {
-    _Alignas(128) _Atomic uint32_t ping;
-    _Alignas(128) _Atomic uint32_t pong;
-    _Alignas(128) pthread_barrier_t barrier;
-    pthread_mutex_t mutex;
-    _Alignas(128) char ring[PAGE];
-};
-
-static shared *share(unsigned processes)
+shared *share(unsigned processes)
 {
     shared *memory = mmap(NULL, sizeof *memory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
@@ -44,7 +35,7 @@ pid_t process(int number, void (*body)(shared *), shared *memory)
     return child;
 }
 
-static void until(_Atomic uint32_t *word, uint32_t value)
+void until(_Atomic uint32_t *word, uint32_t value)
 {
     for (size_t tries = 0; atomic_load_explicit(word, memory_order_acquire) != value; tries++)
         if (tries % 4096 == 4095)
@@ -89,22 +80,22 @@ static void round_trip(const char *name, void (*answer)(shared *), bool with_pag
     free(samples);
 }
 
-static void mutex(void)
+/* Lock and unlock of a mutex that is free; one pair a sample, and many. */
+static void mutex(const char *name, size_t each)
 {
     shared *memory = share(1);
     uint64_t *samples = calloc(rounds, sizeof *samples);
     for (size_t i = 0; i < rounds; i++) {
         uint64_t began = now();
-        pthread_mutex_lock(&memory->mutex);
-        pthread_mutex_unlock(&memory->mutex);
+        for (size_t j = 0; j < each; j++) {
+            pthread_mutex_lock(&memory->mutex);
+            pthread_mutex_unlock(&memory->mutex);
+        }
         samples[i] = now() - began;
     }
-    report("pthread-mutex", samples, rounds, 1);
+    report(name, samples, rounds, (double)each);
     free(samples);
 }
-
-/* Many a sample, as the micro benchmark has them. */
-#define BATCH 32
 
 static void arrive(shared *memory)
 {
@@ -129,38 +120,6 @@ static void barrier(const char *name, int processes)
     while (wait(NULL) > 0)
         ;
     report(name, samples, count, BATCH);
-    free(samples);
-}
-
-/* The same by words alone, which is as fast as cache lines travel, while both have a core. */
-static void spin_arrive(shared *memory)
-{
-    uint32_t round = 1;
-    for (size_t i = 0; i < (rounds / BATCH + 2) * BATCH; i++, round++) {
-        if (atomic_fetch_add(&memory->ping, 1) + 1 == 2 * round)
-            atomic_store(&memory->pong, round);
-        until(&memory->pong, round);
-    }
-}
-
-static void spin_barrier(void)
-{
-    shared *memory = share(2);
-    size_t count = rounds / BATCH + 2;
-    uint64_t *samples = calloc(count, sizeof *samples);
-    pid_t child = process(1, spin_arrive, memory);
-    uint32_t round = 1;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t began = now();
-        for (size_t j = 0; j < BATCH; j++, round++) {
-            if (atomic_fetch_add(&memory->ping, 1) + 1 == 2 * round)
-                atomic_store(&memory->pong, round);
-            until(&memory->pong, round);
-        }
-        samples[i] = now() - began;
-    }
-    waitpid(child, NULL, 0);
-    report("spin-barrier", samples, count, BATCH);
     free(samples);
 }
 
@@ -214,8 +173,8 @@ void floors_of_pairs(void)
         compare_and_copy(pages);
     round_trip("line-round-trip", pong, false);
     round_trip("ring-page", pong_page, true);
-    mutex();
-    spin_barrier();
+    mutex("pthread-mutex", 1);
+    mutex("pthread-mutex-pair", BATCH);
     barrier("pthread-barrier", 2);
     barrier("pthread-barrier-8", 8);
 }

@@ -24,6 +24,7 @@ typedef struct extent {
     size_t pairs;       /* lock and unlock, flag round trips, barriers */
     size_t most_dirty;  /* the largest release, acquire and barrier */
     size_t stream;      /* bytes read in sequence, and out of it */
+    size_t far;         /* pages of the misses at random */
 } extent;
 
 /* Process 0 measures, the last process is the other node.  More processes only meet. */
@@ -78,6 +79,7 @@ void run_locks(bench *bench);
 void run_barriers(bench *bench);
 void run_crowd(bench *bench);
 void run_stream(bench *bench);
+void run_far(bench *bench);
 void run_scale(bench *bench);
 void run_memory(bench *bench);
 

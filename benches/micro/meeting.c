@@ -27,6 +27,26 @@ static void lock_again(bench *bench)
     fsp_barrier_all();
 }
 
+/* The same without the clock's own time: many pairs a sample. */
+static void lock_pair(bench *bench)
+{
+    if (is_first(bench)) {
+        samples *samples = samples_new(bench->extent.pairs);
+        fsp_phase_begin("lock-pair");
+        for (size_t round = 0; round < bench->extent.pairs / BATCH + 2; round++) {
+            uint64_t began = now();
+            for (size_t pair = 0; pair < BATCH; pair++) {
+                fsp_mutex_lock(bench->mutexes);
+                fsp_mutex_unlock(bench->mutexes);
+            }
+            sample(samples, now() - began);
+        }
+        fsp_phase_end();
+        samples_report(samples, "lock-pair", BATCH);
+    }
+    fsp_barrier_all();
+}
+
 /* The two halves apart, and without the clock's own time: many mutexes locked one after the other, then given back. */
 static void relock(bench *bench)
 {
@@ -165,6 +185,7 @@ static void flag_round_trip(bench *bench)
 void run_locks(bench *bench)
 {
     lock_again(bench);
+    lock_pair(bench);
     relock(bench);
     case_lock_after_other(bench);
     lock_contended(bench);

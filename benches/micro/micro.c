@@ -18,10 +18,10 @@
 
 #include "../../apps/common/options.h"
 
-static const extent FULL = {.pages = 256, .rounds = 12, .pairs = 2000, .most_dirty = 1024, .stream = 64u << 20};
+static const extent FULL = {.pages = 256, .rounds = 12, .pairs = 2000, .most_dirty = 1024, .stream = 64u << 20, .far = FAR_PAGES};
 /* For what is repeated at many points of an axis, in a heap of a mebibyte too. */
 static const extent SHORT = {.pages = 32, .rounds = 12, .pairs = 256, .most_dirty = 16};
-static const extent TINY = {.pages = 32, .rounds = 2, .pairs = 20, .most_dirty = 16, .stream = 1u << 20};
+static const extent TINY = {.pages = 32, .rounds = 2, .pairs = 20, .most_dirty = 16, .stream = 1u << 20, .far = FAR_PAGES_TINY};
 
 typedef struct group {
     const char *name;
@@ -33,6 +33,7 @@ static const group GROUPS[] = {
     {"locks", run_locks},   {"barriers", run_barriers}, {"crowd", run_crowd},
     {"stream", run_stream}, {"scale", run_scale},       {"memory", run_memory},
     {"rereads", run_rereads}, {"refreshes", run_refreshes},
+    {"far", run_far},
 };
 
 typedef struct board {
@@ -99,7 +100,7 @@ int main(int argc, char **argv)
     bool tiny = false;
     uint64_t dirty = 0, sharers = 1;
     const option options[] = {
-        {.flag = "--group", .kind = OPTION_TEXT, .value = &name, .help = "misses, releases, acquires, locks, barriers, crowd, stream, scale, memory, rereads, refreshes"},
+        {.flag = "--group", .kind = OPTION_TEXT, .value = &name, .help = "misses, releases, acquires, locks, barriers, crowd, stream, scale, memory, rereads, refreshes, far"},
         {.flag = "--board", .kind = OPTION_TEXT, .value = &path, .help = "an empty file that all processes can map"},
         {.flag = "--dirty", .kind = OPTION_NUMBER, .value = &dirty, .most = 1 << 20, .help = "in groups scale and memory: pages that a release finds changed"},
         {.flag = "--sharers", .kind = OPTION_NUMBER, .value = &sharers, .least = 1, .most = 64, .help = "in group scale: processes beside the home's that have copies of them"},

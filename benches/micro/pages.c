@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../../apps/common/random.h"
+#include "../../apps/common/report.h"
 
 /* Stores a new value in the first word of each page. */
 static void write_pages(uint64_t *pages, size_t count, uint64_t value)
@@ -399,6 +400,50 @@ void run_stream(bench *bench)
     long_read(bench, "stream-mib", data, bench->extent.stream >> 20, in_sequence);
     long_read(bench, "random-page", data, random_pages(bench), at_random);
     fills(bench);
+}
+
+/* Reads of process 0 at random in memory that the other node wrote, more of it than the caches and their tables hold; other pages in each round.
+ * Both have these pages before, so that none is touched for the first time. */
+static void random_misses(bench *bench, uint64_t *data)
+{
+    size_t pages = bench->extent.far, touches = pages / FAR_TOUCHED_EACH, rounds = bench->extent.rounds / 4 + 1;
+    uint32_t *order = private_alloc("micro", pages / 2 * sizeof *order);
+    samples *samples = samples_new(rounds * touches);
+    shuffle(order, (uint32_t)pages / 2);
+    if (is_other(bench))
+        write_pages(data, pages, 1);
+    fsp_barrier_all();
+    /* Out of order, or the pages beside those that are measured would be fetched with them. */
+    for (size_t touch = 0; touch < rounds * touches && is_first(bench); touch++)
+        (void)*(volatile uint64_t *)page_of(data, order[touch]);
+    fsp_barrier_all();
+    for (size_t round = 0; round < rounds; round++) {
+        const uint32_t *touched = order + round * touches;
+        for (size_t touch = 0; touch < touches && is_other(bench); touch++)
+            page_of(data, touched[touch])[0] = round + 2;
+        fsp_barrier_all();
+        if (is_first(bench)) {
+            fsp_phase_begin("random-miss");
+            for (size_t touch = 0; touch < touches; touch++) {
+                uint64_t began = now();
+                (void)*(volatile uint64_t *)page_of(data, touched[touch]);
+                sample(samples, now() - began);
+            }
+            fsp_phase_end();
+        }
+        fsp_barrier_all();
+    }
+    free(order);
+    samples_report(samples, "random-miss", 1);
+}
+
+void run_far(bench *bench)
+{
+    uintptr_t *where = fsp_malloc_all(sizeof *where);
+    if (is_first(bench))
+        *where = (uintptr_t)fsp_malloc_on(bench->extent.far * PAGE, fsp_nodes() - 1);
+    fsp_barrier_all();
+    random_misses(bench, (uint64_t *)*where);
 }
 
 /* The operations whose cost is drawn against nodes, processors, heap, dirty pages and sharers; under short names, and releases

@@ -1,18 +1,31 @@
 /* The part of Finespun's interface that the applications use, on the threads and the memory of one process: what the same
- * program takes on native threads.  A program is linked with this file instead of libfinespun; FINESPUN_THREADS says how many
- * processors there are.
+ * program takes on native threads.  A program is linked with this file instead of libfinespun.
+ *
+ *   FINESPUN_THREADS=2      processors
+ *   FINESPUN_PIN=cores      processor k stays on the k-th core that the program may use, as with `finespun run --pin cores`; else none is pinned
+ *   FINESPUN_WAIT=spin      a thread that waits at a barrier or for a flag looks at memory; else it sleeps, at a barrier at once, for a flag after some looks
+ *
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../measure.h"
 
 #include <finespun/finespun.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
 
 #define PROCESSORS_MAX 256
 
 static int processors = 1;
+static bool is_pinned, spins;
 static _Thread_local int me;
 static pthread_barrier_t all;
+
+/* The barrier of threads that spin: arrivals so far, and barriers passed.  Each in a line of its own. */
+static struct {
+    _Alignas(128) _Atomic uint32_t arrived;
+    _Alignas(128) _Atomic uint32_t passed;
+} words;
 
 /* A mutex, condition or flag of the program, found by its address; their own 8 bytes only hold the link. */
 typedef struct object {
@@ -23,6 +36,22 @@ typedef struct object {
 
 /* Looks at a flag before a thread sleeps on it: about as long as going to sleep takes. */
 #define LOOKS 2000
+/* Looks of a thread that spins before it lets others have its core: it may wait for one of them. */
+#define LOOKS_ALONE (1u << 20)
+
+static void look_again(unsigned *looks)
+{
+    if (++*looks % LOOKS_ALONE == 0)
+        sched_yield();
+    else
+        __builtin_ia32_pause();
+}
+
+static bool is_set_to(const char *variable, const char *value)
+{
+    const char *found = getenv(variable);
+    return found != NULL && strcmp(found, value) == 0;
+}
 
 static object *object_of(uint64_t *link)
 {
@@ -51,6 +80,8 @@ fsp_status fsp_init(int *argc, char ***argv)
         fprintf(stderr, "FINESPUN_THREADS: expected 1 to %d\n", PROCESSORS_MAX);
         exit(2);
     }
+    is_pinned = is_set_to("FINESPUN_PIN", "cores");
+    spins = is_set_to("FINESPUN_WAIT", "spin");
     pthread_barrier_init(&all, NULL, (unsigned)processors);
     return FSP_OK;
 }
@@ -151,7 +182,8 @@ static void *run_part(void *given)
 {
     part *mine = given;
     me = mine->processor;
-    pin(me);
+    if (is_pinned)
+        pin(me);
     mine->run(mine->argument);
     return NULL;
 }
@@ -208,9 +240,25 @@ fsp_status fsp_cond_broadcast(fsp_cond_t *condition)
     return FSP_OK;
 }
 
+static void meet_by_words(void)
+{
+    unsigned looks = 0;
+    uint32_t passed = atomic_load_explicit(&words.passed, memory_order_acquire);
+    if (atomic_fetch_add(&words.arrived, 1) + 1 == (uint32_t)processors) {
+        atomic_store_explicit(&words.arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&words.passed, passed + 1, memory_order_release);
+        return;
+    }
+    while (atomic_load_explicit(&words.passed, memory_order_acquire) == passed)
+        look_again(&looks);
+}
+
 fsp_status fsp_barrier_all(void)
 {
-    pthread_barrier_wait(&all);
+    if (spins)
+        meet_by_words();
+    else
+        pthread_barrier_wait(&all);
     return FSP_OK;
 }
 
@@ -228,9 +276,13 @@ fsp_status fsp_flag_set(fsp_flag_t *flag, uint32_t value)
 fsp_status fsp_flag_wait(fsp_flag_t *flag, uint32_t value)
 {
     object *object = object_of(&flag->reserved);
-    for (int look = 0; look < LOOKS; look++)
+    unsigned looks = 0;
+    for (unsigned look = 0; spins || look < LOOKS; look++) {
         if (atomic_load_explicit(&object->value, memory_order_acquire) >= value)
             return FSP_OK;
+        if (spins)
+            look_again(&looks);
+    }
     pthread_mutex_lock(&object->mutex);
     while (object->value < value)
         pthread_cond_wait(&object->condition, &object->mutex);

@@ -17,6 +17,7 @@ const CASES: &[&str] = &[
     "acquire-16",
     "acquire-scattered-1",
     "lock-again",
+    "lock-pair",
     "relock",
     "lock-hand-off",
     "flag-round-trip",
@@ -24,6 +25,7 @@ const CASES: &[&str] = &[
     "barrier-crowd",
     "stream-mib",
     "random-page",
+    "random-miss",
     "fill-page",
 ];
 
@@ -32,6 +34,7 @@ const FLOORS: &[&str] = &[
     "signal",
     "fault-mprotect",
     "upgrade-mprotect",
+    "random-fault-mprotect",
     "copy-page",
     "touch-page",
     "load-page",
@@ -40,8 +43,13 @@ const FLOORS: &[&str] = &[
     "close-scattered-mprotect",
     "compare-copy-16",
     "line-round-trip",
+    "line-crossing",
     "ring-page",
+    "pthread-mutex-pair",
+    "word-lock-after-other",
+    "word-lock-contended",
     "spin-barrier",
+    "word-barrier",
     "pthread-barrier-8",
     "tcp-page-blocking",
 ];
@@ -85,19 +93,51 @@ fn every_case_runs_under_every_protocol() {
     let miss = rows.iter().find(|row| row["case"] == "read-miss" && row["protocol"] == "csm-2l").expect("measured");
     assert_eq!(miss["counts"]["system_calls"].as_f64(), Some(2.0), "the change of rights, and the return");
     let budget = found["budget"].as_array().expect("judged");
-    for line in ["read miss, page at home", "hand-off to a waiter", "sequential remote read"] {
-        assert!(budget.iter().any(|found| found["what"] == line), "{line}");
+    for (line, unit) in [
+        ("read miss, page at home", "x fault-"),
+        ("read miss, at random over 256 MiB", "x random-fault-"),
+        ("hand-off to a waiter", "messages"),
+        ("lock and unlock, a pair, was here last", "ns"),
+        ("lock and unlock, a pair, free, other node had it", "x word-lock-after-other"),
+        ("barrier, nothing dirty", "x spin-barrier or word-barrier"),
+        ("page fetch, without the fault", "x tcp-page-busy"),
+        ("sequential remote read", "of memcpy's speed"),
+    ] {
+        let is_there =
+            |found: &Value| found["what"] == line && found["unit"].as_str().is_some_and(|of| of.starts_with(unit));
+        assert!(budget.iter().any(is_there), "{line}, {unit}");
     }
 }
 
 #[test]
 fn applications_run_beside_native_threads() {
-    let found = bench(&["--faults", "auto"], "bench-applications");
+    let found = bench(&["--faults", "auto", "--no-operations"], "bench-applications");
     let rows = found["rows"].as_array().expect("rows");
-    for app in ["sor", "lu", "clu", "matmul", "gauss", "tsp"] {
-        for (way, transport) in
-            [("sequential", ""), ("native", ""), ("csm-2l 2x1", "shm"), ("csm-2l 2x1", "tcp"), ("csm-2l 1x2", "shm")]
-        {
+    for app in [
+        "sor",
+        "sor in place",
+        "lu",
+        "lu cold",
+        "lu 1024, blocks of 32",
+        "lu 1024, blocks of 32, cold",
+        "clu",
+        "clu cold",
+        "matmul",
+        "matmul cold",
+        "matmul 1024",
+        "matmul 1024 cold",
+        "gauss",
+        "gauss cold",
+        "tsp",
+    ] {
+        for (way, transport) in [
+            ("sequential", ""),
+            ("native", ""),
+            ("native-spin", ""),
+            ("csm-2l 2x1", "shm"),
+            ("csm-2l 2x1", "tcp"),
+            ("csm-2l 1x2", "shm"),
+        ] {
             assert!(has(rows, app, way, transport), "{app} {way} {transport}");
         }
     }

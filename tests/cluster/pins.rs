@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::support::{Done, Job, compile};
+use crate::support::{Done, Job, built, compile, root, succeed};
 
 /// Tests run side by side: each has a file of its own.
 fn program(name: &str) -> PathBuf {
@@ -58,5 +59,24 @@ fn too_few_cores_end_the_job_before_it_begins() {
         let done = Job::new(&flags, &program, "").run();
         done.assert_error("E001");
         assert!(done.stderr.contains(&why), "{done}");
+    }
+}
+
+/// What `finespun bench` compares with: the same program on native threads, pinned as `--pin cores` pins.
+#[test]
+fn native_threads_are_pinned_as_processors_are() {
+    let (all, cores) = usable();
+    let [first, second, ..] = cores.as_slice() else { return };
+    let native = built("lib").with_file_name("tests").join("pins-native");
+    let source = |path: &str| root().join(path);
+    succeed(Command::new("cc").args(["-O2", "-std=c11", "-o"]).arg(&native).arg("-I").arg(source("include")).args([
+        source("tests/c/pins.c"),
+        source("benches/native/native.c"),
+        "-lpthread".into(),
+    ]));
+    for (pin, expected) in [("cores", [first.to_string(), second.to_string()]), ("none", [all.clone(), all])] {
+        let output = succeed(Command::new(&native).env("FINESPUN_THREADS", "2").env("FINESPUN_PIN", pin));
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(text, format!("processor 0: {}\nprocessor 1: {}\n", expected[0], expected[1]));
     }
 }

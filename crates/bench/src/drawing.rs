@@ -5,8 +5,9 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use crate::results::{Kind, Results, Row};
-use crate::scale::{Point, Scale};
+use crate::growth::{Point, Scale};
+use crate::results::Results;
+use crate::row::{Kind, Row};
 
 const WIDTH: u32 = 1000;
 const LINE_HEIGHT: u32 = 22;

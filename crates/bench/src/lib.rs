@@ -6,9 +6,11 @@
 //! ```text
 //!   programs   benches/micro (C, on the public headers), benches/peers, benches/native: what is measured
 //!   measure    runs them as jobs, reads their lines and the counts of their phases
-//!   results    one row for each measurement: JSON
+//!   plan       what is measured, and how often
+//!   row        one measurement; results: all of them, as JSON
 //!   scale      how costs grow with nodes, processors, heap, dirty pages and sharers; memory
-//!   budget     what each operation may cost, and whether it does
+//!   references what each case is compared with: floors and peers
+//!   line       a line of the budget; budget: what each operation may cost, and whether it does
 //!   table      rows as Markdown, with ratios;  drawing: the same as a picture
 //! ```
 
@@ -17,50 +19,26 @@
 mod applications;
 mod budget;
 mod drawing;
+mod growth;
+mod line;
 mod measure;
+mod plan;
+mod references;
 mod results;
+mod row;
 mod scale;
 mod table;
 
 use std::path::{Path, PathBuf};
 
-pub use budget::{Budget, judge};
+pub use budget::judge;
 pub use drawing::{draw, draw_scale};
-pub use results::{Kind, Machine, Results, Row};
-pub use scale::{Point, Scale, Taken};
+pub use growth::{Point, Scale, Taken};
+pub use line::{Budget, Measured, Met};
+pub use plan::{Plan, Setting};
+pub use results::{Machine, Results};
+pub use row::{Kind, Row};
 pub use table::tables;
-
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The command `finespun` itself.
-    pub finespun: PathBuf,
-    /// The folder of the programs that are measured.
-    pub programs: PathBuf,
-    /// Protocol, transport and fault mechanism, each measured with every micro benchmark.
-    pub settings: Vec<Setting>,
-    /// Applications too: with the first setting of each transport.
-    pub applications: bool,
-    /// How costs grow, with the first setting; and then nothing else.
-    pub scale: bool,
-    /// As little as possible: does everything run?
-    pub tiny: bool,
-    /// Runs of each application.
-    pub repeat: usize,
-    /// How often floors, peers and operations are measured, by turns.
-    pub rounds: usize,
-}
-
-/// How a job is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Of `finespun run --protocol list`.
-    pub protocol: String,
-    /// `shm` or `tcp`.
-    pub transport: String,
-    /// `uffd`, `mprotect` or `auto`.
-    pub faults: String,
-}
 
 /// Measures all of the plan. `tell` hears what is being done, a line each.
 ///
@@ -75,7 +53,8 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Results, String> {
     }
     // A busy moment of the machine, which may last for minutes, is no round's alone: what is compared has met the same ones.
     let mut rounds = Vec::new();
-    for round in 0..plan.rounds.max(1) {
+    let count = if plan.operations { plan.rounds.max(1) } else { 0 };
+    for round in 0..count {
         tell("the machine's own floors");
         let mut rows = measure::floors(plan)?;
         let missing = measure::peers(plan, &mut rows, tell);
@@ -87,7 +66,7 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<Results, String> {
         }
         rounds.push(rows);
     }
-    results.rows = results::combine(rounds);
+    results.rows = row::combine(rounds);
     if plan.applications {
         applications::measure(plan, &mut results, tell)?;
     }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use finespun_report::{Counts, RunStats};
 use finespun_types::Counter;
 
-use crate::results::{Kind, Row};
-use crate::{Plan, Setting};
+use crate::plan::{Plan, Setting};
+use crate::row::{Kind, Row};
 
 /// Two nodes of one process each.
 const PAIR: &[&str] = &["-n", "2"];
@@ -32,6 +32,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("stream", CLOSING),
     ("rereads", CLOSING),
     ("refreshes", PAIR),
+    ("far", CLOSING),
 ];
 /// How long one program may take.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -75,7 +76,7 @@ pub fn micro(plan: &Plan, setting: &Setting, all: &mut Vec<Row>, tell: &mut dyn 
         tell(&format!("{group} under {} over {}, {}", setting.protocol, setting.transport, setting.faults));
         let (board, stats) = (folder.path().join(format!("{group}.board")), folder.path().join("stats.json"));
         fs::write(&board, []).map_err(|error| format!("{}: {error}", board.display()))?;
-        let mut command = job(plan, setting, shape, &stats);
+        let mut command = job(plan, setting, shape, UNPINNED, &stats);
         command.arg(plan.programs.join("micro")).args(["--group", group, "--board"]).arg(&board);
         if plan.tiny {
             command.arg("--tiny");
@@ -86,10 +87,13 @@ pub fn micro(plan: &Plan, setting: &Setting, all: &mut Vec<Row>, tell: &mut dyn 
     Ok(())
 }
 
+/// For programs that pin themselves, as floors and the micro benchmark do, by the same function (benches/measure.h).
+pub const UNPINNED: &str = "none";
+
 /// The beginning of a job's command line.
-pub fn job(plan: &Plan, setting: &Setting, shape: &[&str], stats: &Path) -> Command {
+pub fn job(plan: &Plan, setting: &Setting, shape: &[&str], pin: &str, stats: &Path) -> Command {
     let mut command = Command::new(&plan.finespun);
-    command.args(["run", "--quiet"]).args(shape).args(["--protocol", &setting.protocol]);
+    command.args(["run", "--quiet", "--pin", pin]).args(shape).args(["--protocol", &setting.protocol]);
     command.args(["--transport", &setting.transport, "--faults", &setting.faults, "--stats"]).arg(stats);
     command
 }

@@ -1,16 +1,15 @@
 //! How the cost of each operation grows: with nodes, processors, the heap, dirty pages and sharers; and the memory that a page and
 //! a node take. The jobs have more processes than this machine has cores, most of them asleep: counts say more than times.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
 use finespun_report::{Memory, RunStats};
-use serde::{Deserialize, Serialize};
 
-use crate::measure::{job, output_of, read_stats, rows};
-use crate::results::Kind;
-use crate::{Plan, Setting};
+use crate::growth::{Point, Scale, Taken};
+use crate::measure::{UNPINNED, job, output_of, read_stats, rows};
+use crate::plan::{Plan, Setting};
+use crate::row::Kind;
 
 /// One axis: what is varied, and how.
 struct Axis {
@@ -64,43 +63,6 @@ fn dirty(pages: &str) -> Vec<String> {
     words(&["--dirty", pages])
 }
 
-/// One operation at one point of an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// What was varied.
-    pub axis: String,
-    /// Its value.
-    pub at: u64,
-    /// The operation.
-    pub case: String,
-    /// The least nanoseconds of an operation.
-    pub min_ns: f64,
-    /// The median nanoseconds.
-    pub median_ns: f64,
-    /// What happened per operation, by the names of the statistics.
-    pub counts: BTreeMap<String, f64>,
-}
-
-/// The memory of a job's nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
-    /// Nodes of the job.
-    pub nodes: u64,
-    /// Pages that two of them shared, and changed.
-    pub pages: u64,
-    /// By node.
-    pub by_node: Vec<Memory>,
-}
-
-/// What was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Scale {
-    /// Costs.
-    pub points: Vec<Point>,
-    /// Memory.
-    pub memory: Vec<Taken>,
-}
-
 /// All axes, under one setting.
 ///
 /// # Errors
@@ -144,7 +106,7 @@ fn one_job(
     let (board, stats) = (folder.path().join("board"), folder.path().join("stats.json"));
     fs::write(&board, []).map_err(|error| format!("{}: {error}", board.display()))?;
     let flags = of_job.iter().map(String::as_str).collect::<Vec<_>>();
-    let mut command = job(plan, setting, &flags, &stats);
+    let mut command = job(plan, setting, &flags, UNPINNED, &stats);
     // Cases read the same pages in each round, and measure what faults and what is closed.
     command.args(["--refresh", "off"]);
     command.arg(plan.programs.join("micro")).args(["--group", group, "--board"]).arg(&board).args(of_micro);
@@ -225,6 +187,8 @@ fn most_tables(few: &Taken, many: &Taken) -> (usize, f64) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn point(axis: &str, at: u64, min_ns: f64) -> Point {

@@ -2,38 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::results::{Kind, Results, Row};
+use crate::applications;
+use crate::budget;
+use crate::line::{Measured, Met};
+use crate::references::{self, Beside};
+use crate::results::Results;
+use crate::row::{Kind, Row};
 use crate::scale;
-
-/// What a case is compared with: its floor, and the nearest operation of a peer; [`None`] where there is none.
-struct Reference {
-    /// How the case's name begins.
-    case: &'static str,
-    floor: Option<&'static str>,
-    peer: Option<&'static str>,
-}
-
-const REFERENCES: &[Reference] = &[
-    Reference { case: "read-miss", floor: Some("fault"), peer: Some("mpi-page-get") },
-    Reference { case: "write-miss", floor: Some("fault"), peer: Some("mpi-page-get") },
-    Reference { case: "write-home-first", floor: Some("fault"), peer: None },
-    Reference { case: "read-home-first", floor: Some("fault"), peer: None },
-    Reference { case: "write-upgrade", floor: Some("upgrade"), peer: None },
-    Reference { case: "rewrite", floor: Some("upgrade"), peer: None },
-    Reference { case: "release-nothing", floor: None, peer: None },
-    Reference { case: "release-", floor: Some("compare-copy"), peer: None },
-    Reference { case: "lock-again", floor: Some("pthread-mutex"), peer: Some("shmem-lock-again") },
-    Reference { case: "relock", floor: Some("pthread-mutex"), peer: None },
-    Reference { case: "lock-after-other", floor: Some("line-round-trip"), peer: None },
-    Reference { case: "lock-hand-off", floor: Some("line-round-trip"), peer: None },
-    Reference { case: "lock-contended", floor: Some("line-round-trip"), peer: None },
-    Reference { case: "flag-round-trip", floor: Some("line-round-trip"), peer: None },
-    Reference { case: "barrier-crowd", floor: Some("pthread-barrier-8"), peer: None },
-    Reference { case: "barrier-", floor: Some("spin-barrier"), peer: Some("mpi-barrier") },
-    Reference { case: "stream-mib", floor: Some("copy-open-read-mib"), peer: None },
-    Reference { case: "fill-page", floor: Some("touch-page"), peer: None },
-    Reference { case: "random-page", floor: Some("fault"), peer: None },
-];
 
 /// The counts that a row shows, where they happened.
 const COUNTS: &[(&str, &str)] = &[
@@ -65,7 +40,7 @@ pub fn tables(results: &Results) -> String {
         return text;
     }
     budget(&mut text, results);
-    references(&mut text, results);
+    floors_and_peers(&mut text, results);
     micro(&mut text, results);
     applications(&mut text, results);
     for missing in &results.missing {
@@ -78,7 +53,10 @@ fn of(results: &Results, kind: Kind) -> impl Iterator<Item = &Row> {
     results.rows.iter().filter(move |row| row.kind == kind)
 }
 
-fn references(text: &mut String, results: &Results) {
+fn floors_and_peers(text: &mut String, results: &Results) {
+    if of(results, Kind::Floor).next().is_none() {
+        return;
+    }
     text.push_str("\n## Floors and peers\n\n| | min | median |\n|---|---|---|\n");
     for row in of(results, Kind::Floor).chain(of(results, Kind::Peer)) {
         let _ = writeln!(text, "| {} | {} | {} |", row.case, number(row.min_ns), number(row.median_ns));
@@ -89,18 +67,34 @@ fn budget(text: &mut String, results: &Results) {
     if results.budget.is_empty() {
         return;
     }
-    text.push_str("\n## Budget\n\nBy minima; of more than two rounds or runs, by the second least. What stands beside two processors at the same memory, by medians. What is not met is said first.\n\n");
-    text.push_str("| | setting | allowed | measured | | met |\n|---|---|---|---|---|---|\n");
+    text.push_str(
+        "\n## Budget\n\nBy minima (of more than two rounds or runs, the second least) and by medians, each beside the same of its floor. \
+         A line is met only if both are. What is not met is said first.\n\n",
+    );
+    text.push_str(
+        "| | setting | allowed | by minima, or counted | by medians | | met |\n|---|---|---|---|---|---|---|\n",
+    );
     let mut lines = results.budget.iter().collect::<Vec<_>>();
-    lines.sort_by_key(|line| line.met);
+    lines.sort_by_key(|line| line.met());
     for line in lines {
         let bound = if line.at_least { "at least" } else { "at most" };
-        let (allowed, measured) = (short(line.allowed), short(line.measured));
-        let met = if line.met { "yes" } else { "**no**" };
+        let (minima, medians) = match line.measured {
+            Measured::Counted(count) => (short(count), "-".to_owned()),
+            Measured::Timed { by_minima, by_medians } => (short(by_minima), short(by_medians)),
+        };
+        let met = match line.met() {
+            Met::Yes => "yes",
+            Met::NotByMedians => "**not met** by medians",
+            Met::NotByMinima => "**not met** by minima",
+            Met::No => "**not met**",
+        };
         let _ = writeln!(
             text,
-            "| {} | {} | {bound} {allowed} | {measured} | {} | {met} |",
-            line.what, line.setting, line.unit
+            "| {} | {} | {bound} {} | {minima} | {medians} | {} | {met} |",
+            line.what,
+            line.setting,
+            short(line.allowed),
+            line.unit
         );
     }
 }
@@ -121,36 +115,20 @@ fn micro(text: &mut String, results: &Results) {
                 "| case | min | median | to the floor | to the peer | per operation |\n|---|---|---|---|---|---|\n",
             );
         }
-        let reference = REFERENCES.iter().find(|reference| row.case.starts_with(reference.case));
-        let floor = reference.and_then(|reference| floor_of(results, row, reference.floor?));
-        let peer = reference.and_then(|reference| results.reference(Kind::Peer, reference.peer?));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} |",
             row.case,
             number(row.min_ns),
             number(row.median_ns),
-            ratio(row, floor),
-            ratio(row, peer),
+            ratio(row, references::floor(results, row)),
+            ratio(row, references::peer(results, row)),
             counts(row)
         );
     }
 }
 
-/// The floor of a case: that of faults is measured for each mechanism, that of releases for each number of pages, and a page over
-/// tcp has a message's.
-fn floor_of<'a>(results: &'a Results, row: &Row, floor: &str) -> Option<&'a Row> {
-    let name = match floor {
-        "compare-copy" => format!("compare-copy-{}", row.case.rsplit('-').next()?),
-        "fault" if row.transport == "tcp" && row.counts.contains_key("messages") => "tcp-page-busy".to_owned(),
-        "fault" | "upgrade" | "copy-open-read-mib" if row.faults == "mprotect" => format!("{floor}-mprotect"),
-        "fault" | "upgrade" | "copy-open-read-mib" => format!("{floor}-uffd"),
-        plain => plain.to_owned(),
-    };
-    results.reference(Kind::Floor, &name)
-}
-
-fn ratio(row: &Row, reference: Option<&Row>) -> String {
+fn ratio(row: &Row, reference: Option<Beside>) -> String {
     reference.map_or("-".into(), |other| {
         format!("{:.2} / {:.2}", row.min_ns / other.min_ns, row.median_ns / other.median_ns)
     })
@@ -164,37 +142,47 @@ fn counts(row: &Row) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Speed against native threads: native's time divided by the row's, by medians.
+/// Speed against native threads, by minima and by medians.
 fn applications(text: &mut String, results: &Results) {
     let mut rows = of(results, Kind::Application).peekable();
     if rows.peek().is_none() {
         return;
     }
-    text.push_str("\n## Applications\n\nMilliseconds; speed is that of native threads on the same cores = 1.\n\n");
+    let placed = match applications::pin(results.machine.cores) {
+        applications::PINNED => "Each processor is pinned to a core of its own, of native threads as of ours.",
+        _ => "No processor is pinned, of native threads or of ours: the cores are too few.",
+    };
+    let _ = writeln!(
+        text,
+        "\n## Applications\n\nMilliseconds. {placed} Speed, by minima / by medians: that of native threads is 1, of those that \
+         sleep at barriers (native) and those that spin (native-spin) the faster.\n"
+    );
     text.push_str("| application | run as | min | median | speed | messages | kB |\n|---|---|---|---|---|---|---|\n");
-    let mut logs: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut speeds: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for row in rows {
-        let native = of(results, Kind::Application).find(|other| other.case == row.case && other.protocol == "native");
-        let speed = native.map_or(f64::NAN, |native| native.median_ns / row.median_ns);
+        let speed = budget::speed(results, row).unwrap_or((f64::NAN, f64::NAN));
         let way = [row.protocol.as_str(), row.transport.as_str()].join(" ").trim().to_owned();
         let count = |name: &str| row.counts.get(name).copied().unwrap_or(0.0);
         let _ = writeln!(
             text,
-            "| {} | {way} | {:.1} | {:.1} | {speed:.2} | {:.0} | {:.0} |",
+            "| {} | {way} | {:.1} | {:.1} | {:.2} / {:.2} | {:.0} | {:.0} |",
             row.case,
             row.min_ns / 1e6,
             row.median_ns / 1e6,
+            speed.0,
+            speed.1,
             count("messages"),
             count("bytes") / 1e3
         );
-        match logs.iter_mut().find(|(name, _)| *name == way) {
-            Some((_, logs)) => logs.push(speed.ln()),
-            None => logs.push((way, vec![speed.ln()])),
+        match speeds.iter_mut().find(|(name, _)| *name == way) {
+            Some((_, speeds)) => speeds.push(speed),
+            None => speeds.push((way, vec![speed])),
         }
     }
     text.push_str("\n| run as | geometric mean of the speeds |\n|---|---|\n");
-    for (way, logs) in logs {
-        let _ = writeln!(text, "| {way} | {:.2} |", (logs.iter().sum::<f64>() / logs.len() as f64).exp());
+    for (way, speeds) in speeds {
+        let (by_minima, by_medians) = budget::geometric_mean(speeds.into_iter());
+        let _ = writeln!(text, "| {way} | {by_minima:.2} / {by_medians:.2} |");
     }
 }
 
@@ -208,6 +196,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::line::Budget;
     use crate::results::Machine;
 
     fn row(kind: Kind, case: &str, transport: &str, ns: f64) -> Row {
@@ -249,8 +238,31 @@ mod tests {
             |protocol: &str, ns| Row { protocol: protocol.into(), ..row(Kind::Application, "sor", "", ns) };
         results.rows.push(application("native", 1e6));
         results.rows.push(application("csm-2l 2x1", 2e6));
+        results.rows.push(Row { median_ns: 1e6, ..application("native-spin", 1e6) });
         let text = tables(&results);
-        assert!(text.contains("| sor | csm-2l 2x1 | 2.0 | 4.0 | 0.50 | 1 | 0 |"), "{text}");
-        assert!(text.contains("| csm-2l 2x1 | 0.50 |"), "{text}");
+        assert!(text.contains("| sor | csm-2l 2x1 | 2.0 | 4.0 | 0.50 / 0.25 | 1 | 0 |"), "{text}");
+        assert!(text.contains("| sor | native | 1.0 | 2.0 | 1.00 / 0.50 | 1 | 0 |"), "{text}");
+        assert!(text.contains("| csm-2l 2x1 | 0.50 / 0.25 |"), "{text}");
+    }
+
+    #[test]
+    fn a_budget_says_what_is_not_met_and_by_which_number() {
+        let mut results = results();
+        let line = |what: &str, by_minima, by_medians| Budget {
+            what: what.into(),
+            setting: "here".into(),
+            unit: "ns".into(),
+            allowed: 50.0,
+            at_least: false,
+            measured: Measured::Timed { by_minima, by_medians },
+        };
+        results.budget = vec![line("good", 40.0, 45.0), line("slow at times", 40.0, 60.0), line("slow", 51.0, 60.0)];
+        let text = tables(&results);
+        let rows = [
+            "| slow | here | at most 50 | 51 | 60 | ns | **not met** |",
+            "| slow at times | here | at most 50 | 40 | 60 | ns | **not met** by medians |",
+            "| good | here | at most 50 | 40 | 45 | ns | yes |",
+        ];
+        assert!(text.contains(&rows.join("\n")), "{text}");
     }
 }

@@ -21,6 +21,7 @@ pub fn bench(options: &Bench) -> Result<i32, Report> {
         finespun,
         programs,
         settings: settings(options)?,
+        operations: !options.no_operations,
         applications: !options.no_applications,
         scale: options.scale,
         tiny: options.tiny,

@@ -74,6 +74,9 @@ pub struct Bench {
     /// Leave the applications out
     #[arg(long)]
     pub no_applications: bool,
+    /// Leave floors, peers and operations out
+    #[arg(long, conflicts_with_all = ["no_applications", "scale", "svg"])]
+    pub no_operations: bool,
     /// Measure how costs grow with nodes, processors, heap, dirty pages and sharers, and the memory taken; nothing else
     #[arg(long)]
     pub scale: bool,
