@@ -109,7 +109,7 @@ pub fn read(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, job: &Job) -> io::R
             let Some(name) = phase.name() else { break };
             let ticks = u128::from(phase.ticks.load(Ordering::Relaxed));
             let nanos = (ticks * 1_000_000 / u128::from(ticks_per_ms.max(1))) as u64;
-            let counters = Counters { counts: phase.counts(), ..Counters::ZERO };
+            let counters = Counters { counts: phase.counted(), ..Counters::ZERO };
             phases.push(PhaseTold { processor, name, nanos, count: phase.count.load(Ordering::Relaxed), counters });
         }
     }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use finespun_types::{Bucket, Counter, Counters};
 
-use crate::objects::Text;
-use crate::phases::{PHASES_MAX, Phase};
+use super::phase::{PHASES_MAX, Phase};
+use super::text::Text;
 
 /// A processor's slot: where it waits, what it is told, what it counted.
 #[repr(C, align(128))]
