@@ -14,7 +14,8 @@ use crate::join::Outbox;
 use crate::nest::Rights;
 use crate::policy::rewrites::Rewrites;
 use crate::refresh::Refresh;
-use crate::sys::segment::{Release, View};
+use crate::sys::records::View;
+use crate::sys::segment::Release;
 use crate::{meter, misuse, nest, pointers, service, tmk, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.

@@ -5,24 +5,13 @@
 //! lock is a leaf (ARCHITECTURE.md, "Locks"): it is held while one page is copied, so that nobody reads half of one page
 //! and half of another.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
-use finespun_sys::lock::WordLock;
 use finespun_types::{UNIT_BYTES, UnitId};
 
 use super::frames::{self, Page};
+use super::records::{BUFFERS, Buffer};
 use super::segment::Segment;
-
-/// Buffers of one home.
-pub const BUFFERS: usize = 256;
-
-/// One buffer's label; its page stands elsewhere.
-#[repr(C, align(64))]
-pub struct Buffer {
-    lock: WordLock,
-    /// The unit plus one; 0: none.
-    unit: AtomicU32,
-}
 
 /// A page's bytes, copied out of a buffer.
 #[repr(align(64))]

@@ -16,11 +16,11 @@ use finespun_protocol::tmk::Seen;
 use finespun_transport::Mesh;
 use finespun_types::{Counters, UNIT_BYTES};
 
-use super::buffers::{BUFFERS, Buffer};
-use super::segment::{Node, Stripe, UnitSlot, View};
+use super::records::{BUFFERS, Buffer, Node, Stripe, UnitSlot, View};
+use super::region::Region;
 use super::slot::Slot;
 use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room};
-use super::tmk;
+use super::tmk_records as tmk;
 
 /// Slots per node beside those of its processors: first seats, then those of threads that the program made itself, not
 /// through Finespun, and the last for the service process.
@@ -46,15 +46,6 @@ const HABITS_PER_PAGE: usize = 4;
 const DIFF_BYTES_MIN: usize = 256 << 20;
 /// The most room for a node's diffs, in multiples of 16 bytes a 32-bit number.
 const DIFF_BYTES_MAX: usize = 16 << 30;
-
-/// A table in the segment.
-#[derive(Clone, Copy, Debug)]
-pub struct Region {
-    /// First byte.
-    pub offset: usize,
-    /// How many elements.
-    pub len: usize,
-}
 
 /// The places of all tables of a segment, the same for all nodes of a job.
 #[derive(Clone, Copy, Debug)]

@@ -6,81 +6,22 @@
 //!
 //! In a job of another protocol all of it has no size.
 
-use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use finespun_protocol::tmk::{Knowledge, Seen, Unit};
-use finespun_sys::lock::{Guard, WordLock};
-use finespun_types::{NODES_MAX, NodeId, UnitId};
+use finespun_protocol::tmk::{Knowledge, Seen};
+use finespun_sys::lock::Guard;
+use finespun_types::{NodeId, UnitId};
 
+use super::region::Region;
 use super::segment::{Locked, Segment};
-use super::shape::Region;
+use super::tmk_records::{Arena, Copy, LOG_INTERVALS, LOG_WORDS, TmkNode, time_words};
 
-/// Words of the log of one node's intervals, a ring.
-pub const LOG_WORDS: usize = 1 << 22;
-/// Intervals of one node that a log can hold.
-pub const LOG_INTERVALS: usize = 1 << 19;
-/// Objects whose releasers' times are told apart at a manager; more share.
-pub const OBJECTS: usize = 1 << 10;
-/// All of them: and those of the heap, of the job's threads, and of the barriers of all.
-pub const OBJECT_TIMES: usize = OBJECTS + 3;
 /// The words of an interval in a log before its units: index, stamp, count.
 const RECORD_WORDS: u32 = 3;
 /// In a record's count: another record of the same interval follows.
 const MORE: u32 = 1 << 31;
 /// Diffs are kept at multiples of so many bytes.
 const GRAIN: usize = 16;
-
-/// The regions of this protocol.
-#[derive(Clone, Copy, Debug)]
-pub struct Regions {
-    /// The node's block.
-    pub node: Region,
-    /// The node's times.
-    pub times: Region,
-    /// By object: what its releasers knew.
-    pub objects: Region,
-    /// A copy per unit.
-    pub copies: Region,
-    /// By unit and node: what is known of that writer.
-    pub writers: Region,
-    /// By node and interval: where its record starts.
-    pub places: Region,
-    /// By node: the records.
-    pub words: Region,
-    /// Bytes for the node's own diffs.
-    pub kept: Region,
-    /// Bytes for diffs that came by messages.
-    pub came: Region,
-}
-
-/// The node's block.
-#[repr(C, align(128))]
-pub struct TmkNode {
-    /// Guards times, times of objects, and additions to the logs.
-    lock: WordLock,
-    /// By writer: where the next record goes, and where the oldest is.
-    ends: [LogEnds; NODES_MAX],
-    kept: Arena,
-    came: Arena,
-    /// Collections done.
-    pub collections: AtomicU32,
-    clock: UnsafeCell<u32>,
-}
-
-#[repr(C)]
-struct LogEnds {
-    head: AtomicU32,
-    tail: AtomicU32,
-}
-
-/// Memory given out one after the other, and taken back all at once when nothing of it is needed any more.
-#[repr(C)]
-struct Arena {
-    lock: WordLock,
-    head: AtomicU32,
-    live: AtomicU32,
-}
 
 /// Which of a node's two stores of diffs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,20 +46,6 @@ pub struct Head {
     /// Whose.
     pub from: u32,
     len: u32,
-}
-
-/// What a node has of one unit, beside the writers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Copy {
-    /// The table's state.
-    pub unit: Unit,
-    /// The node's own diffs: oldest and youngest.
-    pub oldest: u32,
-    /// See `oldest`.
-    pub youngest: u32,
-    /// Diffs that came, in the order (stamp, node).
-    pub came: u32,
 }
 
 /// A node's vector times are locked.
@@ -160,16 +87,6 @@ impl Record<'_> {
 
 fn word(words: &[AtomicU32], at: u32) -> u32 {
     words[at as usize % LOG_WORDS].load(Ordering::Relaxed)
-}
-
-/// Words of a time: one per node, and the number of the collection that somebody wishes for.
-pub const fn time_words(nodes: usize) -> usize {
-    nodes + 1
-}
-
-/// How many times a node keeps: seen, granted, known, at the last barrier, collected; and what each node was told.
-pub const fn times_words(nodes: usize) -> usize {
-    (5 + nodes) * time_words(nodes)
 }
 
 impl Segment {

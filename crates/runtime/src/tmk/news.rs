@@ -21,7 +21,8 @@ use finespun_types::{Counter, NODES_MAX, NodeId, UnitId};
 
 use super::{Lazy, count_message, no_room, runs};
 use crate::cluster::Cluster;
-use crate::sys::tmk::{Full, Known, OBJECTS, time_words};
+use crate::sys::tmk::{Full, Known};
+use crate::sys::tmk_records::{OBJECTS, time_words};
 use crate::wire::{self, Request};
 use crate::{memory, meter, misuse};
 

@@ -1,0 +1,162 @@
+//! What stands in a node's segment, one after the other: plain data, atomics and locks, valid when all zero.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+use finespun_sync::Header;
+use finespun_sys::fence;
+use finespun_sys::lock::WordLock;
+
+use super::lists::ListHead;
+use super::state::{Room, UNIT_ROOM};
+
+/// A node's own block.
+#[repr(C, align(128))]
+pub struct Node {
+    /// The logical clock: ticks at every protocol event.
+    pub(super) clock: AtomicU64,
+    pub(super) pad_clock: [u64; 15],
+    /// Changes whenever a waiting view should look again.
+    pub event: AtomicU32,
+    /// Views asleep on `event`.
+    pub event_sleepers: AtomicU32,
+    pub(super) pad_event: [u64; 15],
+    /// At the manager of the barrier of all, where all reach it: see [`crate::barrier`].
+    pub all_arrived: AtomicU64,
+    pub(super) pad_all: [u64; 15],
+    /// Arrivals of this node's processors at the barrier of all.
+    pub barrier_arrived: AtomicU32,
+    /// Rounds of that barrier completed.
+    pub barrier_round: AtomicU32,
+    /// Processors asleep on `barrier_round`.
+    pub barrier_sleepers: AtomicU32,
+    /// Processes at the end of an SPMD program.
+    pub ending: AtomicU32,
+    /// The guests' slots that are taken, a bit for each.
+    pub guests: AtomicU32,
+    /// Processes of the node that started, and that ended their part.
+    pub started: AtomicU32,
+    /// The build of the first process that started, as a hash; 0: none yet.
+    pub build: AtomicU64,
+    /// Nanoseconds of the monotonic clock when the first process started.
+    pub started_ns: AtomicU64,
+    /// Nanoseconds of the monotonic clock when the last process finalized.
+    pub ended_ns: AtomicU64,
+    /// Ticks of the cycle counter per 1,000,000 ns.
+    pub ticks_per_ms: AtomicU64,
+    /// Releases of the node's views: the number of the home's interval, for the protocol that broadcasts.
+    pub interval: AtomicU32,
+    /// Broadcast buffers ever written.
+    pub next_buffer: AtomicU32,
+    /// Guards the job's threads (node 0).
+    pub thread_lock: WordLock,
+    /// Guards the heap (node 0).
+    pub heap_lock: WordLock,
+    /// The last two collective allocations (node 0), under the heap's lock.
+    pub together: [Together; 2],
+    /// Guards the free twins.
+    pub(super) twin_lock: WordLock,
+    /// Twins ever used.
+    pub(super) twin_high: AtomicU32,
+    /// Twins on the stack of free ones.
+    pub(super) twin_free: AtomicU32,
+    /// Round-robin start of the job's threads (node 0).
+    pub(super) thread_header: UnsafeCell<finespun_sync::threads::Header>,
+}
+
+/// One collective allocation: all processes of the job ask for it, the first makes it.
+#[repr(C)]
+pub struct Together {
+    /// Which one, counted from 1.
+    pub number: AtomicU64,
+    /// Its size.
+    pub size: AtomicU64,
+    /// Where it is.
+    pub offset: AtomicU64,
+    /// How many of its bytes an earlier allocation may have had.
+    pub reused: AtomicU64,
+}
+
+/// A view's block.
+#[repr(C, align(128))]
+pub struct View {
+    /// Its dirty list.
+    pub dirty: ListHead,
+    /// Its list of write notices.
+    pub notice: ListHead,
+    /// Flushes it began that are not done.
+    pub outstanding: AtomicU32,
+    /// More than one thread may touch shared memory.
+    pub several_threads: AtomicU32,
+    /// Rung when there is a command for one of the view's places: see [`crate::places`].
+    pub bell: AtomicU32,
+    /// Who sleeps on it.
+    pub bell_sleepers: AtomicU32,
+    /// One release at a time.
+    pub releasing: WordLock,
+    /// One acquire at a time.
+    pub acquiring: WordLock,
+    /// A [`crate::refresh::habit::Credit`].
+    pub refresh_credit: AtomicI32,
+    /// Acquires that had a notice to obey.
+    pub acquires: AtomicU32,
+    /// Releases that had something to flush.
+    pub releases: AtomicU32,
+    /// Changes whenever the view's communication thread should look at its list.
+    pub revocations: AtomicU32,
+    /// Whether that thread sleeps on `revocations`.
+    pub revoker_sleeps: AtomicU32,
+    /// When a fault of the view was last served, in ticks.
+    pub mapped_ticks: AtomicU64,
+}
+
+impl View {
+    /// A release has nothing to do: nothing is on the dirty list, and nobody is at work on what was. Looked at in this order, for who
+    /// takes the list holds the lock before and gives it back when all is done.
+    ///
+    /// The fence: another node that ends an exclusive mode puts the unit on this list and then reads the page. Either it sees the
+    /// stores made here before, or the list is seen not to be empty.
+    #[inline]
+    pub fn has_nothing_dirty(&self) -> bool {
+        fence::full();
+        self.dirty.is_empty() && !self.releasing.is_held()
+    }
+
+    /// An acquire has nothing to do, likewise.
+    #[inline]
+    pub fn has_no_notices(&self) -> bool {
+        self.notice.is_empty() && !self.acquiring.is_held()
+    }
+}
+
+/// One table of synchronization objects: its lock and its head.
+#[repr(C, align(64))]
+pub struct Stripe {
+    pub(super) lock: WordLock,
+    pub(super) header: Header,
+}
+
+/// A node's copy of a unit.
+#[repr(C)]
+pub struct UnitSlot {
+    /// Guards this slot, and the unit's entries as home and as manager of this node.
+    pub(super) lock: WordLock,
+    /// The twin's index plus one.
+    pub(super) twin: u32,
+    /// The last release that flushed a change of the unit, as [`Release::mark`]; 0: none, or the mapping went since.
+    pub(super) changed_in: u32,
+    /// The one before.
+    pub(super) changed_before: u32,
+    pub(super) unit: Room<UNIT_ROOM>,
+}
+
+/// Buffers of one home.
+pub const BUFFERS: usize = 256;
+
+/// One buffer's label; its page stands elsewhere.
+#[repr(C, align(64))]
+pub struct Buffer {
+    pub(super) lock: WordLock,
+    /// The unit plus one; 0: none.
+    pub(super) unit: AtomicU32,
+}
