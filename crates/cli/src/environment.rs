@@ -13,6 +13,7 @@ const OF_A_JOB: &[&str] = &[
     finespun_job::ENV_VIEW,
     finespun_job::ENV_SOCKETS,
     finespun_job::ENV_CONTROL,
+    finespun_job::ENV_KEEP,
 ];
 
 /// Read by the runtime in the program's processes, without a flag of ours: where the shared space lies.

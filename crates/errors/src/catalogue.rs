@@ -316,6 +316,15 @@ catalogue! {
         exit: 81,
         more: "The runtime is already running in this process, or has already ended.",
     }
+    /// The program closed the runtime's descriptors.
+    Closed = 82 {
+        why: "the runtime needs its own descriptors, and the program has closed one of them",
+        fix: "close only what the program has opened, or close by the C library's functions",
+        exit: 82,
+        more: "Finespun's descriptors in a process of the program have large numbers, from 512 on where `ulimit -n` allows it. \
+               close, closefrom, close_range, dup2 and dup3 of the C library leave them alone, as if they were not open: a program \
+               may close every number from 3 on. This one closed them in another way, most often by syscall().",
+    }
     /// A bug of ours.
     Bug = 99 {
         why: "something happened that our own rules call impossible",

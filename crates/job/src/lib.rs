@@ -9,6 +9,7 @@
 //! FINESPUN_VIEW=0       its view (process) of the node; absent in the node's service process
 //! FINESPUN_SOCKETS=7,-1,9   transport tcp: a connected descriptor to each node, -1 for the node itself
 //! FINESPUN_CONTROL=6    stream socket to the node's service process (reports, one JSON line each)
+//! FINESPUN_KEEP=5,6,7   all descriptors of the job that the process has, which must stay open
 //! ```
 //!
 //! With `shm`, every process inherits every node's memory; with `tcp`, only that of its own node.
@@ -37,6 +38,8 @@ pub const ENV_VIEW: &str = "FINESPUN_VIEW";
 pub const ENV_SOCKETS: &str = "FINESPUN_SOCKETS";
 /// Environment variable: the stream to the node's service process.
 pub const ENV_CONTROL: &str = "FINESPUN_CONTROL";
+/// Environment variable: the job's descriptors in this process, comma-separated.
+pub const ENV_KEEP: &str = "FINESPUN_KEEP";
 /// Environment variable a user may set: `uffd` or `mprotect`.
 pub const ENV_FAULTS: &str = "FINESPUN_FAULTS";
 

@@ -5,7 +5,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::switches;
-use finespun_job::{ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport};
+use finespun_job::{
+    ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_KEEP, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport,
+};
 use finespun_protocol::Family;
 use finespun_sys::descriptors;
 use finespun_sys::process::Cores;
@@ -84,7 +86,24 @@ struct Node {
 struct View {
     pid: Pid,
     reports: Option<Lines>,
+    finalized: bool,
     ended: bool,
+}
+
+impl View {
+    /// Has it closed the stream to us although it goes on? A process that ends, or executes another program, gives up its memory
+    /// before its descriptors.
+    fn has_lost_its_stream(&self) -> bool {
+        let maps = || fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
+        self.reports.is_none() && !self.finalized && !self.ended && maps().contains("memfd:finespun-frames")
+    }
+}
+
+/// A process of the program has closed what it needs to be part of the job.
+fn closed(pid: Pid, place: Place) -> Report {
+    let code = Code::Closed;
+    let what = format!("process {pid} has closed its descriptors of the job by system calls of its own");
+    Report::Failed { message: Message { code, place, what }.to_string(), exit_code: code.exit_code(), image: 0 }
 }
 
 type Failure = (Code, String);
@@ -199,6 +218,7 @@ impl Node {
         let mut descriptors = self.memory_fds();
         descriptors.extend([self.job_fd, theirs.as_raw_fd()]);
         descriptors.extend(self.sockets.iter().flatten().map(AsRawFd::as_raw_fd));
+        command.env(ENV_KEEP, descriptors.iter().map(RawFd::to_string).collect::<Vec<_>>().join(","));
         let inheritance = Inheritance {
             descriptors,
             parent_death: Signal::SIGKILL,
@@ -208,7 +228,7 @@ impl Node {
         };
         let child = sys::spawn(&mut command, inheritance)?;
         let pid = Pid::from_raw(child.id().cast_signed());
-        self.views.push(View { pid, reports: Some(Lines::new(reports)), ended: false });
+        self.views.push(View { pid, reports: Some(Lines::new(reports)), finalized: false, ended: false });
         self.launcher.send(&Event::Spawned { view, pid: child.id() })
     }
 
@@ -316,7 +336,12 @@ impl Node {
 
     fn pass_reports(&mut self) -> io::Result<()> {
         for (view, process) in self.views.iter_mut().enumerate() {
-            pass(&mut process.reports, number(view), self.number, &self.launcher)?;
+            pass(process, number(view), self.number, &self.launcher)?;
+            if process.has_lost_its_stream() {
+                let report = closed(process.pid, Place::Node(self.number));
+                self.launcher.send(&Event::Reported { view: Some(number(view)), report })?;
+                process.finalized = true; // no more is expected of it
+            }
         }
         Ok(())
     }
@@ -344,14 +369,15 @@ impl Node {
 }
 
 /// Passes the reports that are there on to the launcher; forgets the stream when it is closed.
-fn pass(stream: &mut Option<Lines>, view: u32, node: u32, launcher: &Lines) -> io::Result<()> {
-    let Some(reports) = stream else { return Ok(()) };
+fn pass(process: &mut View, view: u32, node: u32, launcher: &Lines) -> io::Result<()> {
+    let Some(reports) = &mut process.reports else { return Ok(()) };
     let received = reports.receive()?;
     if received.closed {
-        *stream = None;
+        process.reports = None;
     }
     for line in received.lines {
         let report = serde_json::from_str(&line).unwrap_or_else(|_| foreign(node, &line));
+        process.finalized |= matches!(report, Report::Finalized);
         launcher.send(&Event::Reported { view: Some(view), report })?;
     }
     Ok(())

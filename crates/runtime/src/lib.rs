@@ -53,4 +53,4 @@ mod wire;
 
 pub use misuse::Failure;
 pub use places::Work;
-pub use start::{Model, Runners, Runtime};
+pub use start::{Model, Runners, Runtime, is_forked};

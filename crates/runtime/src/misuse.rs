@@ -2,8 +2,10 @@
 
 use std::fmt::Display;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use finespun_errors::{Code, Place, Report};
 use finespun_job::Report as Line;
@@ -30,7 +32,7 @@ impl Failure {
 }
 
 /// The stream to the node's service process; none when the process is the whole job.
-static CONTROL: OnceLock<OwnedFd> = OnceLock::new();
+static CONTROL: OnceLock<UnixStream> = OnceLock::new();
 
 /// Who this process is, from the moment it knows.
 static JOINED_AS: OnceLock<Place> = OnceLock::new();
@@ -49,18 +51,42 @@ pub fn joined_as() -> Place {
 /// Where reports go from now on.
 pub fn report_to(control: OwnedFd) {
     // A second call is a second start, which is refused before it gets here.
-    let _ = CONTROL.set(control);
+    let _ = CONTROL.set(control.into());
 }
 
 /// Tells the service process something; without one there is nobody to tell.
 pub fn tell(line: &Line) {
-    let Some(control) = CONTROL.get() else { return };
+    let Some(mut control) = CONTROL.get() else { return };
     if let Ok(mut text) = serde_json::to_vec(line) {
         text.push(b'\n');
-        // If it is gone the job is ending, and this process with it.
-        let _ =
-            std::fs::File::from(control.as_fd().try_clone_to_owned().expect("the stream stays open")).write_all(&text);
+        match control.write_all(&text) {
+            Err(error) if is_not_open(&error) => without_stream(),
+            // If the other side is gone the job is ending, and this process with it.
+            Ok(()) | Err(_) => {}
+        }
     }
+}
+
+/// How long the node may take to end a process that has closed its stream.
+const SEEN: Duration = Duration::from_secs(5);
+
+/// The program has closed the stream. The node has seen that, and the launcher is about to say it, once for the job, and to end it; only
+/// where neither is so it is said here.
+#[cold]
+fn without_stream() -> ! {
+    if JOINED_AS.get().is_some() {
+        std::thread::sleep(SEEN);
+    }
+    let what = "the program has closed the descriptors of the job by system calls of its own".to_owned();
+    let report = Report { code: Code::Closed, place: joined_as(), what };
+    // One write, so that the other processes' are not mixed with it.
+    let _ = std::io::stderr().write_all(format!("{report}\n").as_bytes());
+    crate::sys::process::exit_now(Code::Closed.exit_code())
+}
+
+/// Does the error say that a descriptor of ours is closed?
+fn is_not_open(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(crate::sys::descriptors::NOT_OPEN)
 }
 
 /// Ends the job with this error: one message, from the launcher, or from here where there is none.
@@ -138,5 +164,6 @@ pub fn queue_full(cluster: &Cluster, to: NodeId) -> ! {
 #[cold]
 pub fn mapping(cluster: &Cluster, unit: UnitId, access: Access, error: &std::io::Error) -> ! {
     let what = format!("the mapping of unit {} could not be made {access:?}: {error}", unit.0);
-    end_job(place(cluster), &Failure { code: Code::Machine, what })
+    let code = if is_not_open(error) { Code::Closed } else { Code::Machine };
+    end_job(place(cluster), &Failure { code, what })
 }

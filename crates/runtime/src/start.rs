@@ -8,6 +8,7 @@ use std::sync::{Mutex, OnceLock};
 use finespun_errors::{Code, Place};
 use finespun_job::{self as job, Faults, Job, NodeMemory, Report, Transport};
 use finespun_sys::clock::{self, Calibration};
+use finespun_sys::descriptors::{keep, keep_all_aside};
 use finespun_sys::machine;
 use finespun_sys::process::{self, Cores, Program};
 use finespun_sys::view::{Mechanism, View};
@@ -302,6 +303,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     }
     let before_fork = (!globals.is_empty()).then_some(globals::before_fork as extern "C" fn());
     own_process::on_fork(before_fork, forked).map_err(machine("pthread_atfork"))?;
+    keep_all_aside();
     node.started.fetch_add(1, Ordering::SeqCst);
     misuse::tell(&Report::Started {
         faults: match mechanism {
@@ -395,8 +397,14 @@ struct Inherited {
 impl Inherited {
     fn read() -> Result<Self, Failure> {
         let Some(fd) = number(job::ENV_JOB)? else { return Self::alone() };
-        let text = descriptors::read_all(fd)
-            .map_err(|error| Failure::new(Code::Usage, format!("{}={fd}: {error}", job::ENV_JOB)))?;
+        let text = descriptors::read_all(fd).map_err(|error| {
+            let code = match error.kind() {
+                std::io::ErrorKind::NotFound => Code::Closed,
+                std::io::ErrorKind::InvalidData => Code::Usage,
+                _ => Code::Machine,
+            };
+            Failure::new(code, format!("fsp_init: the job's description, {}={fd}: {error}", job::ENV_JOB))
+        })?;
         let parsed: Job = serde_json::from_slice(&text).map_err(|error| {
             Failure::new(Code::Usage, format!("{}={fd} is no job description: {error}", job::ENV_JOB))
         })?;
@@ -422,6 +430,7 @@ impl Inherited {
         for fd in of_nodes.chain(own).chain([job_fd]).chain(self.job.watch) {
             // With messages, other nodes' memory is not open here.
             let _ = descriptors::close_on_exec(fd);
+            keep(fd);
         }
         descriptors::forget_variables(&[
             job::ENV_JOB,
@@ -429,6 +438,7 @@ impl Inherited {
             job::ENV_VIEW,
             job::ENV_SOCKETS,
             job::ENV_CONTROL,
+            job::ENV_KEEP,
         ]);
     }
 

@@ -20,6 +20,7 @@
 //! | signals | sigaction, signal, pthread_sigmask, sigsuspend and kin | [`signals`] |
 //! | threads | pthread_create, thrd_create | [`threads`] |
 //! | locks, as a check only | pthread_mutex_lock, pthread_cond_wait, sem_wait, mtx_lock and kin | [`locks`] |
+//! | descriptors of ours, left open | close, closefrom, close_range, dup2, dup3 | [`descriptors`] |
 //! | processes | fork, system, popen, posix_spawn, getaddrinfo, exit: on a shared stack | [`processes`] |
 //!
 //! with their 64-bit names and those that `_FORTIFY_SOURCE` uses. Not here, because they load and store in user mode:
@@ -35,6 +36,7 @@
 //! originals do. Nothing here takes a lock or allocates with `malloc`.
 
 mod bounce;
+mod descriptors;
 mod errno;
 mod files;
 mod locks;

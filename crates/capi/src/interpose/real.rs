@@ -137,6 +137,10 @@ real_functions! {
     PUTS = fn puts(text: *const c_char) -> c_int;
     SETVBUF = fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, bytes: size_t) -> c_int;
 
+    CLOSE = fn close(fd: c_int) -> c_int;
+    DUP2 = fn dup2(old: c_int, new: c_int) -> c_int;
+    DUP3 = fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int;
+
     PTHREAD_CREATE = fn pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: ThreadStart, argument: *mut c_void) -> c_int;
     PTHREAD_EXIT = fn pthread_exit(result: *mut c_void) -> ();
     THRD_CREATE = fn thrd_create(thread: *mut pthread_t, start: C11Start, argument: *mut c_void) -> c_int;

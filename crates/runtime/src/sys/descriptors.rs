@@ -9,6 +9,9 @@ use finespun_types::NodeId;
 
 use super::segment::Segment;
 
+/// What the kernel says of a number under which nothing is open.
+pub const NOT_OPEN: i32 = libc::EBADF;
+
 /// A descriptor of the job, which the launcher left open for the life of the process.
 pub fn borrow(fd: RawFd) -> BorrowedFd<'static> {
     assert!(fd >= 0, "a job names descriptors by their numbers");
