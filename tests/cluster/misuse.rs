@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use crate::support::{Done, Job, app, compile};
+use crate::support::{Done, Job, app, compile, without_addresses};
 
 fn cases() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -97,6 +97,21 @@ fn trying_a_mutex_again_is_busy_or_an_error_but_never_a_second_holder() {
     for transport in ["shm", "tcp"] {
         let done = run_case(&format!("-n 2 --quiet --transport {transport}"), "retrylock");
         assert!(done.code == Some(0) || done.stderr.contains("finespun: error E022"), "{done}");
+    }
+}
+
+#[test]
+fn threads_of_the_programs_own_are_not_called_processors() {
+    for transport in ["shm", "tcp"] {
+        let flags = format!("-n 2 --transport {transport}");
+        let done = run_case(&flags, "unlock_in_own_thread");
+        done.assert_error("E020");
+        assert!(done.stderr.contains("(node 1, thread 0 of the program's own): unlock"), "{done}");
+        let done = run_case(&flags, "unlock_of_own_thread");
+        done.assert_error("E020");
+        let text =
+            "(node 1, processor 1): unlock of the mutex at ADDRESS, which thread 0 of the program's own (node 1) holds";
+        assert!(without_addresses(&done.stderr).contains(text), "{done}");
     }
 }
 

@@ -18,7 +18,7 @@ pub use catalogue::{Code, UnknownCode};
 use std::fmt;
 
 /// Who met the error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The launcher, before or beside the job.
     Launcher,
@@ -30,6 +30,13 @@ pub enum Place {
         node: u32,
         /// Its number in the job.
         processor: u32,
+    },
+    /// Another thread of a process of the program.
+    Thread {
+        /// Its node.
+        node: u32,
+        /// What it is called.
+        name: String,
     },
 }
 
@@ -50,6 +57,7 @@ impl fmt::Display for Place {
             Self::Launcher => Ok(()),
             Self::Node(node) => write!(f, " (node {node})"),
             Self::Processor { node, processor } => write!(f, " (node {node}, processor {processor})"),
+            Self::Thread { node, name } => write!(f, " (node {node}, {name})"),
         }
     }
 }

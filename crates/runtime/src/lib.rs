@@ -29,6 +29,7 @@ mod locks;
 mod memory;
 mod meter;
 mod misuse;
+mod names;
 mod nest;
 mod objects;
 mod phases;

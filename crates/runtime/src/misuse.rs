@@ -12,8 +12,8 @@ use finespun_job::Report as Line;
 use finespun_types::{Access, NodeId, UnitId};
 
 use crate::cluster::Cluster;
-use crate::meter;
 use crate::sys::descriptors;
+use crate::{meter, names};
 
 /// What went wrong in a call: the caller decides whether it ends the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn join_as(place: Place) {
 
 /// Who the process is, before its runtime runs and after.
 pub fn joined_as() -> Place {
-    JOINED_AS.get().copied().unwrap_or(Place::Launcher)
+    JOINED_AS.get().cloned().unwrap_or(Place::Launcher)
 }
 
 /// Where reports go from now on.
@@ -126,7 +126,7 @@ pub fn place(cluster: &Cluster) -> Place {
         (None, _) => Place::Node(node),
         (Some((view, _)), slot) => {
             let slot = slot.unwrap_or(usize::from(view.0) * cluster.shape.threads);
-            Place::Processor { node, processor: cluster.processor_at(slot).0 }
+            names::place(node, cluster.processor_at(slot).0)
         }
     }
 }

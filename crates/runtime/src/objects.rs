@@ -16,7 +16,7 @@ use crate::misuse::Failure;
 use crate::sys::slot::Slot;
 use crate::tmk::news::{self, Time};
 use crate::wire::{self, Mailbox, Reply, Request};
-use crate::{locks, meter, tmk, wait};
+use crate::{locks, meter, names, tmk, wait};
 
 /// Makes the slot ready for one answer.
 pub fn expect_answer(slot: &Slot) {
@@ -253,7 +253,7 @@ const fn is_granted(event: Event) -> bool {
 
 /// An error of a table as one of a call.
 pub fn failure(error: Error) -> Failure {
-    let worded = |code, what: &dyn Display| Failure { code, what: what.to_string() };
+    let worded = |code, what: &dyn Display| Failure { code, what: names::named(&what.to_string()) };
     match error {
         Error::Misuse(misuse) => worded(code_of(misuse.wrong), &misuse),
         Error::Full { .. } => worded(Code::TooManyObjects, &error),

@@ -169,6 +169,7 @@ impl Private {
     fn told(&self, cluster: &Cluster, address: usize, value: u64, region: &Region) -> PrivatePointer {
         let here = (&raw const address).addr();
         let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
+        let own = first..first + cluster.shape.threads;
         let is_of_program = region.name == self.program || self.image.variables.contains(&region.addresses.start);
         let memory = match region.name.as_str() {
             _ if region.addresses.contains(&here) => "the stack",
@@ -183,7 +184,7 @@ impl Private {
             memory: memory.to_owned(),
             in_program: is_of_program.then(|| value - self.image.base as u64),
             in_variable: cluster.view.as_ref().is_some_and(|(_, mapping)| mapping.window().contains(&address)),
-            processor: cluster.processor_at(meter::slot_index().unwrap_or(first)).0,
+            processor: cluster.processor_at(meter::slot_index().filter(|slot| own.contains(slot)).unwrap_or(first)).0,
             program: self.program.clone(),
         }
     }

@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::sys::descriptors;
 use crate::wire::{self, Packet, Request};
-use crate::{closing, limits, locks, memory, meter, misuse, nest, objects, start, threads, tmk};
+use crate::{closing, limits, locks, memory, meter, misuse, names, nest, objects, start, threads, tmk};
 
 /// Handles what has arrived, if nodes send messages at all, and this process is one that handles them.
 pub fn poll(cluster: &Cluster) {
@@ -77,6 +77,7 @@ impl Service {
     /// The kernel's, when the node's memory cannot be mapped or a thread not made.
     pub fn start(job: &Job, node: NodeId, sockets: Vec<Option<OwnedFd>>, control: OwnedFd) -> io::Result<Self> {
         misuse::report_to(control);
+        names::count(job.processors() as usize);
         let cluster = Cluster::join(job.clone(), node, sockets, descriptors::borrow, 0)
             .map_err(|error| io::Error::other(limits::refused(&limits::mapping(job, false), &error)))?;
         // One for a process, and it lives as long.

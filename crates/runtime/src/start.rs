@@ -22,8 +22,8 @@ use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
 use crate::{
-    barrier, buffers, closing, consistency, faults, globals, limits, meter, nest, objects, pointers, revoke, stacks,
-    threads, watch,
+    barrier, buffers, closing, consistency, faults, globals, limits, meter, names, nest, objects, pointers, revoke,
+    stacks, threads, watch,
 };
 
 /// What runs where `start` is called.
@@ -268,6 +268,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     }
     let (me, view) = (inherited.node, inherited.view);
     let first = (u32::from(me.0) * inherited.job.views + u32::from(view.0)) * inherited.job.threads;
+    names::count(inherited.job.processors() as usize);
     misuse::join_as(Place::Processor { node: u32::from(me.0), processor: first });
     let base = space_base()?;
     let faults = faults_wanted(inherited.job.faults)?;
@@ -398,11 +399,7 @@ impl Inherited {
     fn read() -> Result<Self, Failure> {
         let Some(fd) = number(job::ENV_JOB)? else { return Self::alone() };
         let text = descriptors::read_all(fd).map_err(|error| {
-            let code = match error.kind() {
-                std::io::ErrorKind::NotFound => Code::Closed,
-                std::io::ErrorKind::InvalidData => Code::Usage,
-                _ => Code::Machine,
-            };
+            let code = if error.kind() == std::io::ErrorKind::NotFound { Code::Closed } else { Code::Machine };
             Failure::new(code, format!("fsp_init: the job's description, {}={fd}: {error}", job::ENV_JOB))
         })?;
         let parsed: Job = serde_json::from_slice(&text).map_err(|error| {

@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::tmk::news;
 use crate::wire::{self, Request};
-use crate::{consistency, meter, objects, places, wait};
+use crate::{consistency, meter, names, objects, places, wait};
 
 /// The node that keeps the job's threads.
 const KEEPER: NodeId = NodeId(0);
@@ -204,7 +204,10 @@ fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
             Error::JoinPending { .. } | Error::JoinSelf { .. } | Error::Detached { .. } => Code::Argument,
             Error::NoNode { .. } => Code::Argument,
         };
-        Failure::new(code, error)
+        let text = error.to_string();
+        // A number that the caller gave is shown as it was given.
+        let what = if matches!(error, Error::NoProcessor { .. }) { text } else { names::named(&text) };
+        Failure { code, what }
     })
 }
 

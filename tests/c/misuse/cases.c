@@ -3,6 +3,7 @@
  * on another node than the launcher's first. */
 #include <finespun/finespun.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,37 @@ static void retrylock(shared *shared)
 static void wait_unlocked(shared *shared)
 {
     if (is_last()) fsp_cond_wait(&shared->cond, &shared->mutex);
+}
+
+static void *lock_it(void *mutex)
+{
+    fsp_mutex_lock(mutex);
+    return NULL;
+}
+
+static void *unlock_it(void *mutex)
+{
+    fsp_mutex_unlock(mutex);
+    return NULL;
+}
+
+static void in_a_thread(void *(*what)(void *), shared *shared)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, what, &shared->mutex);
+    pthread_join(thread, NULL);
+}
+
+static void unlock_in_own_thread(shared *shared)
+{
+    if (is_last()) in_a_thread(unlock_it, shared);
+}
+
+static void unlock_of_own_thread(shared *shared)
+{
+    if (!is_last()) return;
+    in_a_thread(lock_it, shared);
+    fsp_mutex_unlock(&shared->mutex);
 }
 
 static void barrier_counts(shared *shared)
@@ -291,7 +323,7 @@ static const struct {
     CASE(alignment_odd), CASE(alignment_huge), CASE(malloc_on_node_99), CASE(distributed_by_nothing),
     CASE(thread_on_99), CASE(thread_of_nothing), CASE(thread_in_a_library), CASE(join_nothing), CASE(init_twice),
     CASE(exit_3), CASE(exit_hard), CASE(abort_with_17), CASE(null_store), CASE(die_with_the_lock),
-    CASE(fork_and_call), CASE(fork_and_touch),
+    CASE(unlock_in_own_thread), CASE(unlock_of_own_thread), CASE(fork_and_call), CASE(fork_and_touch),
 };
 
 int main(int argc, char **argv)
