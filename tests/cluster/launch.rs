@@ -1,6 +1,6 @@
 //! How a job begins and ends, whoever ends it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Done, Job, Running, app, compile, holders, job_memory, succeed};
+use crate::support::{Done, Job, Running, app, built, compile, holders, job_memory, succeed};
 
 /// From the death of a process to the end of the job.
 const NOTICED: Duration = Duration::from_secs(5);
@@ -109,6 +109,19 @@ fn killing_the_launcher_ends_everything() {
 }
 
 #[test]
+fn killing_the_launcher_ends_also_what_is_stopped() {
+    for transport in ["shm", "tcp"] {
+        let mut job = Job::new(&format!("-n 2 -p 2 --transport {transport}"), endless(), "busy").in_our_group().start();
+        let views = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(node, view)| job.pid_of(node, view));
+        for pid in [parent_of(views[2]), views[2], views[1]] {
+            kill(pid, Signal::SIGSTOP).expect("it runs");
+        }
+        let done = stop(job, |job| kill(job.launcher(), Signal::SIGKILL).expect("it runs"));
+        assert_eq!(done.signal, Some(Signal::SIGKILL as i32), "{done}");
+    }
+}
+
+#[test]
 fn killing_a_process_after_another_at_once_still_gives_one_message() {
     for transport in ["shm", "tcp"] {
         let mut job = working(transport, "busy");
@@ -186,6 +199,34 @@ fn each_line_has_its_prefix_on_request() {
     let expected = String::from_utf8_lossy(b"[n0.v0] one line\n[n0.v0] bytes \xff\x01 and no end\n");
     assert_eq!(done.stdout, expected, "{done}");
     assert_eq!(done.stderr, "[n0.v0] on stderr\n", "{done}");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let full = || File::options().write(true).open("/dev/full").expect("it is there");
+    for what in ["0", "3"] {
+        let mut command = Command::new(built("bin/finespun"));
+        command.args(["run", "--quiet", "--prefix", "-n", "2"]).arg(speak()).arg(what).env_remove("LD_LIBRARY_PATH");
+        let output = command.stdout(full()).output().expect("it starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("finespun: error E008"), "{errors}");
+        assert_ne!(output.status.code(), Some(0), "{errors}");
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_told() {
+    for blocks in [0, 100] {
+        let line = format!(
+            "ulimit -f {blocks}; exec {} run --quiet -n 2 {} 0",
+            built("bin/finespun").display(),
+            speak().display()
+        );
+        let output = Command::new("sh").args(["-c", &line]).env_remove("LD_LIBRARY_PATH").output().expect("a shell");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("finespun: error E006") && errors.contains("ulimit -f"), "{errors}");
+        assert_eq!(output.status.code(), Some(6), "{errors}");
+    }
 }
 
 #[test]

@@ -134,6 +134,7 @@ pub struct Job {
     is_checked: bool,
     has_stats: bool,
     on_terminal: bool,
+    in_our_group: bool,
 }
 
 impl Job {
@@ -146,6 +147,7 @@ impl Job {
             is_checked: false,
             has_stats: false,
             on_terminal: false,
+            in_our_group: false,
         }
     }
 
@@ -186,6 +188,13 @@ impl Job {
         self
     }
 
+    /// In the process group of the tests, as from a script. In one of its own, the kernel wakes what is stopped there when the launcher
+    /// ends: nobody else could.
+    pub fn in_our_group(mut self) -> Self {
+        self.in_our_group = true;
+        self
+    }
+
     /// From start to end.
     pub fn run(self) -> Done {
         self.start().wait()
@@ -219,7 +228,10 @@ impl Job {
             command.env(LIBRARY_PATH, built("checked/lib"));
         }
         let mark = format!("{}.{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        command.envs(self.environment.iter().cloned()).env(MARK, &mark).current_dir(folder.path()).process_group(0);
+        command.envs(self.environment.iter().cloned()).env(MARK, &mark).current_dir(folder.path());
+        if !self.in_our_group {
+            command.process_group(0);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = Instant::now();
         let mut child = command.spawn().expect("finespun starts");

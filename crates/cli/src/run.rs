@@ -10,7 +10,7 @@ use finespun_errors::{Code, Place, Report};
 use finespun_job::pin::{Pin, Pinned};
 use finespun_job::switches::{Cores, Locks, Strings, Switches};
 use finespun_job::{Faults, Job, Transport, checks, protocols};
-use finespun_launch::{Outcome, Plan, program};
+use finespun_launch::{Outcome, Plan, Wanted, program};
 use finespun_protocol::Family;
 use finespun_report::{Counts, Memory, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::{MemoryTold, Told};
@@ -51,7 +51,12 @@ pub fn run(options: Run) -> Result<i32, Report> {
         Some(path) => Some((path, File::create(path).map_err(|error| report::refuse(path, &error.to_string()))?)),
         None => None,
     };
-    let plan = Plan { job: job.clone(), file, command: command.clone(), prefix: options.prefix };
+    let told = match (&stats_file, options.quiet) {
+        (Some(_), _) => Wanted::Always,
+        (None, false) => Wanted::Complete,
+        (None, true) => Wanted::Never,
+    };
+    let plan = Plan { job: job.clone(), file, command: command.clone(), prefix: options.prefix, told };
     let outcome = finespun_launch::run(plan)?;
     let of_node = |told: &Told| OfNode {
         processors: told.processors.clone(),
@@ -59,9 +64,9 @@ pub fn run(options: Run) -> Result<i32, Report> {
         memory: memory_of(&told.memory),
     };
     let nodes = outcome.nodes.iter().map(of_node).collect::<Vec<_>>();
-    let stats = RunStats::new(describe(&job, &command, &outcome), &nodes, phases(&job, &outcome));
+    let stats = || RunStats::new(describe(&job, &command, &outcome), &nodes, phases(&job, &outcome));
     if let Some((path, file)) = stats_file {
-        write_stats(&stats, path, file)?;
+        write_stats(&stats(), path, file)?;
     }
     for report in &outcome.diagnosis.reports {
         eprintln!("{report}");
@@ -70,7 +75,7 @@ pub fn run(options: Run) -> Result<i32, Report> {
         eprintln!("finespun: {note}");
     }
     if outcome.is_complete && !options.quiet {
-        let text = summary(&stats, report::style(io::stderr().is_terminal()));
+        let text = summary(&stats(), report::style(io::stderr().is_terminal()));
         let _ = io::stderr().write_all(text.as_bytes()); // nobody reads: no reason to fail the run
     }
     // What ended the job has the word, if anything but its own end did.

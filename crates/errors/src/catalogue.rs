@@ -92,7 +92,7 @@ catalogue! {
         more: "The message says what was tried, the reason the kernel gave, and the limit of the process that is in the way, if \
                one is set. Frequent ones: address space (`ulimit -v`; a process maps several times what --heap says, of each node \
                that it reaches, and takes memory only for what is touched: `ulimit -v unlimited`, or a smaller --heap), \
-               too many open files (`ulimit -n`), too many processes (`ulimit -u`, or the container's pids limit), no memory \
+               too many open files (`ulimit -n`), the size of files (`ulimit -f`; memory is made as files without a name), too many processes (`ulimit -u`, or the container's pids limit), no memory \
                (the container's memory limit), the addresses of the shared memory taken (`finespun doctor` tells).",
     }
     /// A file that was asked for cannot be read or written.
@@ -102,6 +102,15 @@ catalogue! {
         exit: 7,
         more: "The message names the file and the reason the kernel gave. The file of --stats is tried before the job \
                starts, so that no run is lost by it.",
+    }
+    /// Output of --prefix that cannot be written.
+    Output = 8 {
+        why: "what the program has written could not be passed on, and part of it is lost",
+        fix: "make room where the output goes, or send it elsewhere",
+        exit: 8,
+        more: "With --prefix the launcher writes the program's output. The message carries the reason the kernel gave: most often a full \
+               device, a quota, or a file-size limit (`ulimit -f`). A reader that goes away is no error: the program then meets \
+               SIGPIPE, as it would without --prefix.",
     }
     /// A synchronization object in private memory, in a job of several processes.
     PrivateObject = 11 {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,6 @@ use finespun_job::{
     ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, PrivatePointer, Report, Transport,
 };
 use finespun_runtime::limits;
-use finespun_runtime::segment::Told;
 use finespun_sys::machine;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -30,6 +29,7 @@ use crate::globals;
 use crate::memory::{self, Memory};
 use crate::names;
 use crate::output::{self, Output, WriteEnds};
+use crate::plan::{Outcome, Plan, Wanted};
 use crate::pointers;
 use crate::private_locks::{PrivateLocks, Use};
 use crate::reap;
@@ -45,36 +45,6 @@ const COURTESY: Duration = Duration::from_millis(500);
 const SUSPICION: Duration = Duration::from_millis(1000);
 /// How long nodes may take to end after the last process of the program.
 const FINISH: Duration = Duration::from_secs(2);
-
-/// What to run, and how.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The job; its `memory` is made here.
-    pub job: Job,
-    /// The file to execute ([`crate::program::find`]).
-    pub file: PathBuf,
-    /// Its name as the user gave it, and its arguments.
-    pub command: Vec<OsString>,
-    /// Put `[n1.v0] ` before each line of output.
-    pub prefix: bool,
-}
-
-/// What became of a job.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The exit code for the launcher.
-    pub exit_code: i32,
-    /// Did the program come to its own end? Then a summary is of interest.
-    pub is_complete: bool,
-    /// From the last fsp_init to the last fsp_finalize.
-    pub elapsed: Duration,
-    /// The fault mechanism that was used, if the program got as far.
-    pub faults: Option<Faults>,
-    /// What each node's memory tells of its processors.
-    pub nodes: Vec<Told>,
-    /// What the job's checks have found.
-    pub diagnosis: Diagnosis,
-}
 
 /// Runs a job to its end. Call it from the main thread, once: it makes this process a child subreaper and ends all
 /// its children. An error that ends the job is shown on stderr, once; the result is only an error if nothing was started.
@@ -110,14 +80,19 @@ fn handled_signals() -> SigSet {
 
 fn run_with_signals(plan: Plan, handled: &SigSet) -> io::Result<Outcome> {
     handled.thread_block()?;
+    // Not unblocked again: what meets a limit of file sizes is told as an error of the call. The program has the signal as ever.
+    sys::limit_signal().thread_block()?;
     nix::sys::prctl::set_child_subreaper(true)?;
     let (mut launcher, output) = Launcher::start(plan, handled)?;
     launcher.supervise()?;
-    let outcome = launcher.conclude()?;
+    let mut outcome = launcher.conclude()?;
     drop(launcher);
     handled.thread_unblock()?; // a reader that no longer reads shall not keep us from being interrupted
-    if let Some(output) = output {
-        output.drain();
+    let lost = output.and_then(Output::drain);
+    if let Some(error) = lost.filter(|_| outcome.is_complete) {
+        let message = unwritten(&error.to_string());
+        let _ = io::stderr().write_all(format!("{message}\n").as_bytes()); // nobody reads: the exit code says it
+        outcome.exit_code = if outcome.exit_code == 0 { message.code.exit_code() } else { outcome.exit_code };
     }
     Ok(outcome)
 }
@@ -140,6 +115,9 @@ struct Launcher {
     wording: Wording,
     program: PathBuf,
     locks: PrivateLocks,
+    told: Wanted,
+    /// Where the thread that writes the output says why it cannot.
+    unwritten: Option<PipeReader>,
 }
 
 struct Node {
@@ -153,7 +131,7 @@ struct Node {
 
 impl Launcher {
     fn start(plan: Plan, handled: &SigSet) -> io::Result<(Self, Option<Output>)> {
-        let Plan { mut job, file, command, prefix } = plan;
+        let Plan { mut job, file, command, prefix, told } = plan;
         let memory = (0..job.nodes).map(|node| Memory::create(&job, node)).collect::<io::Result<Vec<_>>>()?;
         job.memory = memory.iter().map(Memory::numbers).collect();
         let watch = job.checks.globals.then(memory::watch_table).transpose()?;
@@ -176,6 +154,8 @@ impl Launcher {
             wording: Wording::new(file.clone()),
             program: file.clone(),
             locks: PrivateLocks::default(),
+            told,
+            unwritten: None,
             job,
         };
         let start = Start {
@@ -186,7 +166,8 @@ impl Launcher {
             open_files: if prefix { Some(output::raise_open_files()?) } else { None },
         };
         let (output, write_ends) = if prefix {
-            let (output, write_ends) = Output::start(launcher.job.nodes, launcher.job.views)?;
+            let (output, write_ends, unwritten) = Output::start(launcher.job.nodes, launcher.job.views)?;
+            launcher.unwritten = Some(unwritten);
             (Some(output), write_ends)
         } else {
             (None, Vec::new())
@@ -216,11 +197,11 @@ impl Launcher {
         descriptors.extend([start.job_fd.as_raw_fd(), theirs.as_raw_fd(), service_theirs.as_raw_fd()]);
         descriptors.extend(token);
         descriptors.extend(outputs_numbers.iter().flatten().flatten());
-        // SIGTERM, not SIGKILL: the node is to end its own descendants first (see the crate's description).
+        // SIGCONT, not SIGKILL: the node is to end its own descendants first (see the crate's description).
         // A node takes the same signals as we do, and so they stay blocked until it can.
         let inheritance = Inheritance {
             descriptors,
-            parent_death: Signal::SIGTERM,
+            parent_death: Signal::SIGCONT,
             open_files: start.open_files,
             unblocked: SigSet::empty(),
             cores: None,
@@ -250,12 +231,26 @@ impl Launcher {
                 return Ok(());
             }
             self.wait(left)?;
+            self.hear_of_output();
             for node in 0..self.nodes.len() {
                 self.hear(node)?;
             }
             self.take_signals()?;
         }
         Ok(())
+    }
+
+    /// Output that cannot be written ends the job: the program goes on in vain.
+    fn hear_of_output(&mut self) {
+        let is_ready = |pipe: &PipeReader| {
+            let mut fds = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+        };
+        let Some(mut pipe) = self.unwritten.take_if(|pipe| is_ready(pipe)) else { return };
+        let mut why = String::new();
+        if pipe.read_to_string(&mut why).is_ok_and(|length| length > 0) {
+            self.roll.on_output_lost(unwritten(&why));
+        }
     }
 
     fn set_deadline(&mut self) {
@@ -276,7 +271,8 @@ impl Launcher {
 
     fn wait(&self, left: Option<Duration>) -> io::Result<()> {
         let streams = self.nodes.iter().flat_map(|node| node.control.iter().chain(&node.service));
-        let fds = [self.signals.as_fd()].into_iter().chain(streams.map(AsFd::as_fd));
+        let output = self.unwritten.as_ref().map(AsFd::as_fd);
+        let fds = [self.signals.as_fd()].into_iter().chain(output).chain(streams.map(AsFd::as_fd));
         let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect::<Vec<_>>();
         // Rounded up, so that the deadline is over when the wait is.
         let timeout = left.map_or(PollTimeout::NONE, |left| {
@@ -420,7 +416,9 @@ impl Launcher {
             (None, Some(ending)) => ending.exit_code,
             (None, None) => self.roll.exit_code(),
         };
-        let nodes: io::Result<Vec<_>> = self.memory.iter().map(|memory| memory::read(memory, &self.job)).collect();
+        let read = self.told.is_for(is_complete).then_some(&self.memory);
+        let nodes = read.into_iter().flatten().map(|memory| memory::read(memory, &self.job));
+        let nodes = nodes.collect::<io::Result<Vec<_>>>();
         // Of a job that was ended, the message has told why: what keeps the launcher from its counters may be the same.
         let nodes = nodes.or_else(|error| if is_complete { Err(error) } else { Ok(Vec::new()) })?;
         let elapsed = self.begun.map(|begun| self.finalized.unwrap_or(ended).saturating_duration_since(begun));
@@ -468,6 +466,11 @@ impl Launcher {
         }
         Ok(())
     }
+}
+
+fn unwritten(why: &str) -> Message {
+    let what = format!("the program's output, with prefixes: {why}");
+    Message { code: Code::Output, place: Place::Launcher, what }
 }
 
 /// What all nodes are started with.

@@ -19,8 +19,8 @@
 //! - a view gets SIGKILL from the kernel when its node process ends (parent-death signal);
 //! - launcher and nodes are *child subreapers*: whatever their descendants leave becomes their child, so that
 //!   [`reap::kill_all`] reaches also what the program itself started;
-//! - a node gets SIGTERM when the launcher ends, and then does the same for its own descendants. SIGKILL would be
-//!   surer for the node, but would leave children of the program's processes to run on.
+//! - a node sees the end of its stream to the launcher, and then does the same for its own descendants. It gets SIGCONT when the launcher
+//!   ends, so that it sees that also when it was stopped. SIGKILL would leave children of the program's processes to run on.
 
 #![deny(unsafe_code)]
 
@@ -33,6 +33,7 @@ mod mesh;
 mod names;
 pub mod node;
 mod output;
+mod plan;
 mod pointers;
 mod private_locks;
 pub mod program;
@@ -44,4 +45,5 @@ pub mod sys;
 pub mod verdict;
 
 pub use diagnosis::Diagnosis;
-pub use launcher::{Outcome, Plan, run};
+pub use launcher::run;
+pub use plan::{Outcome, Plan, Wanted};

@@ -223,7 +223,7 @@ impl Node {
             descriptors,
             parent_death: Signal::SIGKILL,
             open_files: None,
-            unblocked: handled_signals(),
+            unblocked: handled_signals() | sys::limit_signal(),
             cores: self.cores_of(view),
         };
         let child = sys::spawn(&mut command, inheritance)?;

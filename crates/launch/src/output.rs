@@ -1,7 +1,8 @@
 //! `--prefix`: the program's output through pipes, by whole lines, each with its process in front.
 //!
 //! One thread of the launcher reads all pipes and is the only writer of stdout and stderr, so no line is ever torn.
-//! When the reader of our output goes away, the pipes are closed, and the program meets SIGPIPE as it would without us.
+//! When the reader of our output goes away, the pipes are closed, and the program meets SIGPIPE as it would without us. Any other
+//! failure is the launcher's to tell: a full device must not pass for a good end.
 
 use std::io::{self, Read, Write, pipe};
 use std::io::{PipeReader, PipeWriter};
@@ -20,12 +21,13 @@ pub type WriteEnds = Vec<[PipeWriter; 2]>;
 
 /// The thread that writes the program's output.
 pub struct Output {
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Option<io::Error>>,
 }
 
 impl Output {
-    /// Makes the pipes of all processes and starts the thread. It ends when all write ends are closed.
-    pub fn start(nodes: u32, views: u32) -> io::Result<(Self, Vec<WriteEnds>)> {
+    /// Makes the pipes of all processes and starts the thread. It ends when all write ends are closed, or when nothing can be written
+    /// any more: then the pipe that is returned last says why.
+    pub fn start(nodes: u32, views: u32) -> io::Result<(Self, Vec<WriteEnds>, PipeReader)> {
         let mut sources = Vec::new();
         let mut write_ends = Vec::new();
         for node in 0..nodes {
@@ -39,13 +41,22 @@ impl Output {
             }
             write_ends.push(of_node);
         }
-        let thread = thread::Builder::new().name("output".into()).spawn(move || pump(sources))?;
-        Ok((Self { thread }, write_ends))
+        let (unwritten, mut tell) = pipe()?;
+        let work = move || {
+            let error = pump(&mut sources).err();
+            if let Some(error) = &error {
+                // Before the program's pipes close: its end by SIGPIPE is no news then.
+                let _ = tell.write_all(error.to_string().as_bytes()); // the launcher has ended
+            }
+            error
+        };
+        let thread = thread::Builder::new().name("output".into()).spawn(work)?;
+        Ok((Self { thread }, write_ends, unwritten))
     }
 
-    /// Waits until everything is written.
-    pub fn drain(self) {
-        let _ = self.thread.join(); // a panic of the thread has already been shown
+    /// Waits until everything is written, or nothing can be; what has kept it from being written.
+    pub fn drain(self) -> Option<io::Error> {
+        self.thread.join().ok().flatten() // a panic of the thread has already been shown
     }
 }
 
@@ -90,32 +101,43 @@ impl Source {
     }
 
     /// Reads once and writes the lines that became whole. False at the end.
-    fn advance(&mut self) -> bool {
+    fn advance(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 16384];
         let (text, more) = match self.pipe.read(&mut chunk) {
             Ok(0) => (self.lines.rest(), false),
             Ok(length) => (self.lines.take(&chunk[..length]), true),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
             Err(_) => (self.lines.rest(), false),
         };
-        self.stream.write(&text).is_ok() && more
+        match self.stream.write(&text) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            written => written.map(|()| more),
+        }
     }
 }
 
-fn pump(mut sources: Vec<Source>) {
+fn pump(sources: &mut Vec<Source>) -> io::Result<()> {
     while !sources.is_empty() {
         let mut fds =
             sources.iter().map(|source| PollFd::new(source.pipe.as_fd(), PollFlags::POLLIN)).collect::<Vec<_>>();
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => {}
             Err(Errno::EINTR) => continue,
-            Err(_) => return,
+            Err(error) => return Err(error.into()),
         }
         let ready = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect::<Vec<_>>();
         drop(fds);
         let mut ready = ready.into_iter();
-        sources.retain_mut(|source| !ready.next().unwrap_or(false) || source.advance());
+        let mut failure = None;
+        sources.retain_mut(|source| {
+            let is_idle = failure.is_some() || !ready.next().unwrap_or(false);
+            is_idle || source.advance().unwrap_or_else(|error| failure.replace(error).is_none())
+        });
+        if let Some(error) = failure {
+            return Err(error);
+        }
     }
+    Ok(())
 }
 
 /// Puts a prefix before each line, and holds back a line until it is whole.

@@ -15,6 +15,12 @@ use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{getpid, getppid};
 
+/// What a write beyond the limit of file sizes brings.
+#[must_use]
+pub fn limit_signal() -> SigSet {
+    SigSet::from(Signal::SIGXFSZ)
+}
+
 /// What a child gets beyond what `Command` arranges.
 #[derive(Debug)]
 pub struct Inheritance {

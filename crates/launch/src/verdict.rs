@@ -145,6 +145,15 @@ impl Roll {
         }
     }
 
+    /// What the program has written cannot be passed on.
+    pub fn on_output_lost(&mut self, message: Message) {
+        self.end(Ending {
+            exit_code: message.code.exit_code(),
+            message: Some(message.to_string()),
+            patience: Patience::None,
+        });
+    }
+
     /// A node's service process ended, though nobody told it to.
     pub fn on_node_ended(&mut self, node: u32, exit: Exit) {
         let pid = self.node_pids[node as usize];

@@ -17,12 +17,21 @@ pub fn create(name: &CStr, bytes: usize) -> io::Result<OwnedFd> {
     // MFD_NOEXEC_SEAL since Linux 6.3: without it newer kernels log a warning about the program.
     let made = memfd(name, flags | libc::MFD_NOEXEC_SEAL).or_else(|_| memfd(name, flags))?;
     let size = libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    check_file_limit(bytes)?;
     // SAFETY: `made` is an open descriptor; the call takes no pointer.
     check(unsafe { libc::ftruncate(made.as_raw_fd(), size) })?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: as above; F_ADD_SEALS takes an int.
     check(unsafe { libc::fcntl(made.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
     Ok(made)
+}
+
+/// A limit that is met ends the process by SIGXFSZ, without a word.
+fn check_file_limit(bytes: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is writable, and of the type that the call wants.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) })?;
+    if bytes as u64 <= limit.rlim_cur { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EFBIG)) }
 }
 
 fn memfd(name: &CStr, flags: libc::c_uint) -> io::Result<OwnedFd> {
