@@ -54,6 +54,7 @@ impl Model {
         self.hand_out(offset + reused, end, true);
         self.hand_out(offset, offset + reused, false);
         assert!(usable >= size && offset.is_multiple_of(align.max(16)));
+        assert!(size < 4096 || offset.is_multiple_of(4096), "whole pages begin at a page");
         assert!(end <= u64::from(layout.pages()) * 4096);
         let before = self.live.range(..end).next_back();
         assert!(before.is_none_or(|(start, other)| start + other.usable <= offset), "overlap at {offset:#x}");
