@@ -11,6 +11,9 @@ pub(crate) const ACTIONS_MAX: usize = 12;
 /// At most so many different messages wait: a transaction sends few kinds, each to a set of nodes.
 pub(crate) const LATER_MAX: usize = 6;
 
+/// Locks of the unit are held at so many nodes: requester, home, owner.
+const LOCKS_MAX: usize = 3;
+
 /// A list of the transaction is full: a bug of ours. No world of the checker may meet one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -20,6 +23,8 @@ pub enum Limit {
     Actions,
     /// Messages put aside.
     Aside,
+    /// Nodes at which the unit is locked. The world keeps this list.
+    Locks,
 }
 
 impl Limit {
@@ -30,6 +35,7 @@ impl Limit {
             Self::Handlers => "the handlers of a transaction fit into its list",
             Self::Actions => "the actions of a transaction fit into its list",
             Self::Aside => "the messages that a transaction puts aside fit into its list",
+            Self::Locks => "the locks that a transaction holds fit into their list",
         }
     }
 
@@ -40,6 +46,7 @@ impl Limit {
             Self::Handlers => HANDLERS_MAX,
             Self::Actions => ACTIONS_MAX,
             Self::Aside => LATER_MAX,
+            Self::Locks => LOCKS_MAX,
         }
     }
 }

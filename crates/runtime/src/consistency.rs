@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use finespun_engine::{Release as Steps, Todo};
 use finespun_protocol::Family;
-use finespun_protocol::cashmere::sync::release_began;
-use finespun_protocol::page::{Demand, NODE, Outcome, Time};
+use finespun_protocol::page::{NODE, Outcome};
 use finespun_types::{Access, Bucket, UnitId, ViewId};
 
 use crate::cluster::Cluster;
@@ -57,7 +57,7 @@ fn release_untimed(cluster: &Cluster) {
     let several_threads = nest::has_several_threads(cluster);
     let view = node.view(list);
     let _one_release = view.releasing.guard();
-    let since = release_began(node.tick(), several_threads);
+    let steps = Steps::begin(cluster.my_view(), node.tick(), several_threads);
     if cluster.shape.family == Family::Broadcasting {
         node.node().interval.fetch_add(1, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ fn release_untimed(cluster: &Cluster) {
         while left > 0 {
             let last = wait::last_event(cluster);
             let before = left;
-            left = flush_some(cluster, view, &mut units[..left], (since, rights), &mut outbox);
+            left = flush_some(cluster, view, &mut units[..left], (steps, rights), &mut outbox);
             if left == before {
                 wait::for_event(cluster, last);
             }
@@ -79,10 +79,10 @@ fn release_untimed(cluster: &Cluster) {
     });
     loop {
         let last = wait::last_event(cluster);
-        if view.outstanding.load(Ordering::SeqCst) == 0 {
-            return;
+        match steps.next(0, false, view.outstanding.load(Ordering::SeqCst), false) {
+            Todo::Over => return,
+            Todo::Wait | Todo::Present(_) => wait::for_event(cluster, last),
         }
-        wait::for_event(cluster, last);
     }
 }
 
@@ -91,20 +91,18 @@ fn flush_some(
     cluster: &Cluster,
     view: &View,
     units: &mut [u32],
-    (since, rights): (Time, Rights),
+    (steps, rights): (Steps, Rights),
     outbox: &mut Option<Outbox<'_>>,
 ) -> usize {
-    let view_id = cluster.my_view();
     let mut waiting = 0;
     for index in 0..units.len() {
         let (unit, keep) = (units[index] & !KEPT, units[index] & KEPT != 0);
-        let event = Demand::Flush { view: view_id, since, keep };
         let rights = if keep { Rights::Shrink } else { rights };
         service::await_room(cluster);
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
         let outcome = if begun {
-            nest::present_joining(cluster, UnitId(unit), event, rights, outbox.as_mut())
+            nest::flush(cluster, UnitId(unit), steps.flush(keep), rights, outbox.as_mut())
         } else {
             Outcome::Wait
         };

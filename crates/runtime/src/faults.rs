@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use finespun_protocol::page::{Demand, Outcome};
+use finespun_engine::{Fault, Todo};
 use finespun_sys::faults::FaultKind;
 use finespun_sys::stack;
 use finespun_types::{Bucket, Counter, UnitId};
@@ -86,18 +86,21 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
     if tmk::runs(cluster) {
         return tmk::fault(cluster, unit, writes);
     }
-    let view = cluster.my_view();
-    let fault = if writes { Demand::WriteFault { view, since } } else { Demand::ReadFault { view, since } };
+    let fault = Fault { view: cluster.my_view(), writes, since };
+    // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
+    let answered = cluster.mesh.is_none() && !nest::revokes(cluster);
+    let mut last = wait::last_event(cluster);
+    let mut next = fault.next(None, answered);
     loop {
-        let last = wait::last_event(cluster);
-        match nest::present(cluster, unit, fault, Rights::Grow) {
-            Outcome::Done | Outcome::Begun => return cluster.flush_messages(),
-            // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
-            Outcome::Wait if cluster.mesh.is_none() && !nest::revokes(cluster) => {}
-            Outcome::Wait => {
+        next = match next {
+            Todo::Present(demand) => fault.next(Some(nest::present(cluster, unit, demand, Rights::Grow)), answered),
+            Todo::Over => return cluster.flush_messages(),
+            Todo::Wait => {
                 cluster.flush_messages();
                 wait::for_event(cluster, last);
+                last = wait::last_event(cluster);
+                fault.next(None, answered)
             }
-        }
+        };
     }
 }

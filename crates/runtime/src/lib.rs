@@ -13,7 +13,6 @@
 //! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
 
 mod ahead;
-mod aside;
 mod barrier;
 pub mod buffers;
 mod closing;

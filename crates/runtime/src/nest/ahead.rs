@@ -11,7 +11,8 @@ use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Ahead, Demand, Outcome, Protocol, Time};
 use finespun_types::{NodeId, UnitId};
 
-use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
+use super::scene::{self, Scene};
+use super::{Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
 use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::misuse;
@@ -79,33 +80,35 @@ pub fn reads_ahead(cluster: &Cluster) -> bool {
 impl<'a, P: Live> Nest<'a, '_, P> {
     /// Has another node the page exclusively, as far as this process may see?
     fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
-        let mut nest = Self::new(cluster, unit, cluster.me);
-        nest.home_entry().is_some_and(|entry| P::is_exclusive(entry))
+        let mut room = None;
+        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        nest.scene.home_entry().is_some_and(|entry| P::is_exclusive(entry))
     }
 
     fn try_ahead(cluster: &'a Cluster, guessed: Guessed, row: &'a mut Row, since: Time) -> Tried {
         let Guessed { unit, guess } = guessed;
-        let mut nest = Self::new(cluster, unit, cluster.me);
-        nest.by_view(Rights::Left);
-        nest.row = Some(row);
+        let mut room = scene::room::<P>();
+        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        nest.scene.by_view(Rights::Left);
+        nest.scene.row = Some(row);
         // The clock does not tick for each page of a run.
-        nest.now = Some(since);
-        match nest.meaning() {
+        nest.scene.now = Some(since);
+        match nest.scene.meaning() {
             Ahead::No => return Tried::Refused,
             Ahead::Mapped => return Tried::WasOpen,
             Ahead::HasCopy => {}
             kind @ (Ahead::Again | Ahead::First) => {
-                if nest.home().is_none() && nest.is_chosen() {
+                if nest.scene.home().is_none() && nest.scene.is_chosen() {
                     // Brings the name of the home, and nothing else yet: the manager's lock may not be taken over the home's.
-                    nest.present_early(since);
+                    nest.run_once(Demand::ReadFault { view: cluster.my_view(), since });
                 }
-                if nest.home().is_none() || !nest.is_worth(guess, kind) {
+                if nest.scene.home().is_none() || !nest.scene.is_worth(guess, kind) {
                     return Tried::Refused;
                 }
             }
         }
         let is_there = nest.read_early(since);
-        let is_left = nest.is_left;
+        let is_left = nest.scene.is_left;
         nest.finish();
         match (is_there, is_left) {
             (false, _) => Tried::Asked,
@@ -114,30 +117,30 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         }
     }
 
+    /// Presents a read fault that has not happened. Is the page there? Else the answer is awaited.
+    pub(super) fn read_early(&mut self, since: Time) -> bool {
+        let cluster = self.scene.cluster;
+        match self.run_demand(Demand::ReadFault { view: cluster.my_view(), since }) {
+            Outcome::Wait => false,
+            Outcome::Done => true,
+            Outcome::Begun => misuse::bug(cluster, self.scene.unit, cluster.me, &"a read fault began a flush"),
+        }
+    }
+}
+
+/// What the tables tell beside the transaction.
+impl<P: Live> Scene<'_, '_, P> {
     /// What a fault of this process's view would mean now.
     fn meaning(&mut self) -> Ahead {
         let (me, view, place) = (self.cluster.me, self.cluster.my_view(), self.place);
         P::ahead(self.at(me).state::<P>(), place, view)
     }
 
-    fn present_early(&mut self, since: Time) -> Outcome {
-        let fault = Demand::ReadFault { view: self.cluster.my_view(), since };
-        self.run_unit(self.cluster.me, fault.of(), Attached::Nothing)
-    }
-
-    /// Presents a read fault that has not happened. Is the page there? Else the answer is awaited.
-    pub(super) fn read_early(&mut self, since: Time) -> bool {
-        match self.run_demand(Demand::ReadFault { view: self.cluster.my_view(), since }) {
-            Outcome::Wait => false,
-            Outcome::Done => true,
-            Outcome::Begun => misuse::bug(self.cluster, self.unit, self.cluster.me, &"a read fault began a flush"),
-        }
-    }
-
     /// The home, as this node knows it: whom the fault would ask. Where homes move, the address fixes only the first of them, and a lock
     /// of an earlier home over that of a later one would close a circle.
     fn home(&mut self) -> Option<NodeId> {
-        self.home_at(self.cluster.me)
+        let me = self.cluster.me;
+        self.home_at(me)
     }
 
     fn may_look_at(&self, node: NodeId) -> bool {

@@ -1,9 +1,11 @@
 //! A write notice obeyed, and the page fetched anew in the same nest: see [`crate::refresh`].
 
-use finespun_protocol::page::{Demand, Time};
+use finespun_engine::Acquire;
+use finespun_protocol::page::Time;
 use finespun_types::{Access, UnitId};
 
-use super::{Attached, Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
+use super::scene;
+use super::{Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
 use crate::cluster::Cluster;
 use crate::live::Live;
 use crate::sys::frames::Row;
@@ -30,15 +32,15 @@ pub fn obey(cluster: &Cluster, unit: UnitId, row: Option<&mut Row>, since: Time,
 
 impl<'a, P: Live> Nest<'a, '_, P> {
     fn obey(cluster: &'a Cluster, unit: UnitId, row: Option<&'a mut Row>, since: Time, refreshes: bool) -> Obeyed {
-        let view = cluster.my_view();
-        let mut nest = Self::new(cluster, unit, cluster.me);
-        nest.by_view(Rights::Left);
-        nest.row = row;
-        nest.run_unit(cluster.me, Demand::Invalidate { view }.of(), Attached::Nothing);
-        let obeyed = match nest.is_left {
+        let mut room = scene::room::<P>();
+        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        nest.scene.by_view(Rights::Left);
+        nest.scene.row = row;
+        nest.run_once(Acquire { view: cluster.my_view() }.demand());
+        let obeyed = match nest.scene.is_left {
             false => Obeyed::Stands,
             // The view's next load, presented now.
-            true if refreshes && nest.before == Access::Read => {
+            true if refreshes && nest.scene.before == Access::Read => {
                 if nest.read_early(since) {
                     Obeyed::Refreshed
                 } else {

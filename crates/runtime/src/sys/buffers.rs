@@ -5,6 +5,7 @@
 //! lock is a leaf (ARCHITECTURE.md, "Locks"): it is held while one page is copied, so that nobody reads half of one page
 //! and half of another.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
 use finespun_types::{UNIT_BYTES, UnitId};
@@ -13,14 +14,14 @@ use super::frames::{self, Page};
 use super::records::{BUFFERS, Buffer};
 use super::segment::Segment;
 
-/// A page's bytes, copied out of a buffer.
+/// Room for a page's bytes, copied out of a buffer; takes no time to make.
 #[repr(align(64))]
-pub struct Copied([u8; UNIT_BYTES]);
+pub struct Copied(MaybeUninit<[u8; UNIT_BYTES]>);
 
 impl Copied {
-    /// The page.
-    pub const fn page(&self) -> Page {
-        Page::at(self.0.as_ptr())
+    /// Nothing is in it yet.
+    pub const fn new() -> Self {
+        Self(MaybeUninit::uninit())
     }
 }
 
@@ -47,16 +48,16 @@ impl Segment {
         let _ = buffer.unit.compare_exchange(unit.0 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// The page of a unit, if a buffer holds it. Under the unit's lock.
-    pub fn take_from_buffer(&self, unit: UnitId) -> Option<Copied> {
+    /// The page of a unit, if a buffer holds it, copied into that room. Under the unit's lock.
+    pub fn take_from_buffer(&self, unit: UnitId, room: &mut Copied) -> Option<Page> {
         let (buffer, page) = self.labelled(unit)?;
         let _guard = buffer.lock.guard();
         if buffer.unit.load(Ordering::Relaxed) != unit.0 + 1 {
             return None;
         }
-        let mut copied = Copied([0; UNIT_BYTES]);
-        frames::install(Page::at(page), copied.0.as_mut_ptr());
-        Some(copied)
+        let copied = room.0.as_mut_ptr().cast();
+        frames::install(Page::at(page), copied);
+        Some(Page::at(copied))
     }
 
     /// The buffer that the unit was last written to, and its page.
@@ -104,7 +105,7 @@ mod tests {
     }
 
     fn first_byte(home: &Segment, unit: UnitId) -> Option<u8> {
-        home.take_from_buffer(unit).map(|copied| copied.0[0])
+        home.take_from_buffer(unit, &mut Copied::new()).map(|page| page.bytes()[0])
     }
 
     #[test]

@@ -1,0 +1,299 @@
+//! A unit of the live memory as the engine sees it: its locks, its entries at the nodes that this process reaches, its messages.
+
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use finespun_diff::DiffBuffer;
+use finespun_engine::{Limit, Route, World};
+use finespun_protocol::page::{Buffers, Carried, Contents, Effect, Message, Outcome, Place, Time};
+use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId};
+
+use crate::cluster::Cluster;
+use crate::join::Outbox;
+use crate::live::Live;
+use crate::sys::buffers::Copied;
+use crate::sys::frames::{Page, Row};
+use crate::sys::segment::Locked;
+use crate::sys::slot::Slot;
+use crate::{misuse, wire};
+
+/// What came with a message.
+#[derive(Clone, Copy)]
+pub enum Attached<'a> {
+    /// Nothing but its words.
+    Nothing,
+    /// A page.
+    Page(Page),
+    /// A page that was in a broadcast buffer: it crossed between nodes when it was written there.
+    Buffered(Page),
+    /// An encoded diff.
+    Diff(&'a [u8]),
+}
+
+impl Attached<'_> {
+    /// The bytes that it takes in a message.
+    const fn len(&self) -> usize {
+        match self {
+            Self::Nothing | Self::Buffered(_) => 0,
+            Self::Page(_) => UNIT_BYTES,
+            Self::Diff(diff) => diff.len(),
+        }
+    }
+}
+
+/// Why a nest may change this process's mapping, which says how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// A fault: the page was not there, or not writable.
+    Grow,
+    /// A release or an acquire takes rights away.
+    Shrink,
+    /// A release that has taken the right to write already, for whole runs of units.
+    Shrunk,
+    /// The presenter opens or closes the page itself, with others, when the nest is over: see [`present_leaving`].
+    Left,
+}
+
+/// The unit at the nodes that this process reaches.
+pub struct Scene<'a, 'm, P: Live> {
+    pub cluster: &'a Cluster,
+    pub unit: UnitId,
+    /// What its address says, at this process's node.
+    pub place: Place,
+    /// Where the thread counts.
+    pub slot: &'a Slot,
+    pub rights: Rights,
+    /// What the presenting view could do before, by the books.
+    pub before: Access,
+    /// Is the page to be opened for reading, or closed, by the presenter? Only under [`Rights::Left`].
+    pub is_left: bool,
+    /// The pages side by side of which this is one, if the presenter knows of them.
+    pub row: Option<&'a mut Row>,
+    /// When the presenter's events happen, where that is not now. A copy may be taken for older than it is, as old as the fault it is fetched
+    /// for: a notice in between may then make it be fetched again in vain, never the other way round, for whoever compares times asks
+    /// whether one is later.
+    pub now: Option<Time>,
+    /// The locks taken, in order: requester, manager or home, owner.
+    pub held: [Option<(NodeId, Locked<'a>)>; Limit::Locks.max()],
+    /// Where a flush makes its diff: one, as the tables promise.
+    pub buffer: Option<&'a mut DiffBuffer>,
+    /// Where a page goes that a broadcast buffer held.
+    pub room: Option<&'a mut Copied>,
+    /// Collects messages, if the caller joins them.
+    pub outbox: Option<&'a mut Outbox<'m>>,
+    pub protocol: PhantomData<P>,
+}
+
+/// Room for the page of a broadcast buffer, under a protocol that has such. Nobody clears it.
+#[inline(always)]
+pub fn room<P: Live>() -> Option<Copied> {
+    P::BROADCASTS.then(Copied::new)
+}
+
+/// May threads of this process beside the calling one touch shared memory?
+pub fn has_several_threads(cluster: &Cluster) -> bool {
+    cluster.mine().view(cluster.my_view()).several_threads.load(Ordering::Relaxed) != 0
+}
+
+impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
+    /// What happens is an event of this process's view.
+    pub fn by_view(&mut self, rights: Rights) {
+        let (me, view) = (self.cluster.me, self.cluster.my_view());
+        self.rights = rights;
+        self.before = P::access(self.at(me).state::<P>(), view);
+    }
+
+    /// What happens now is no longer the presenter's event: nothing that was said about that holds any more.
+    pub fn leave_presenter(&mut self) {
+        (self.rights, self.before, self.now) = (Rights::Shrink, Access::None, None);
+        (self.row, self.outbox) = (None, None);
+    }
+
+    /// Has whatever this process asks been answered when the event is over?
+    pub fn answers_inside(&self) -> bool {
+        self.cluster.mesh.is_none() && !P::REVOKES
+    }
+
+    /// The unit at a node, locked.
+    #[inline]
+    pub fn at(&mut self, node: NodeId) -> &mut Locked<'a> {
+        let mut index = 0;
+        // Mostly the first; a place that is free ends the search.
+        while self.held[index].as_ref().is_some_and(|(at, _)| *at != node) {
+            index += 1;
+            if index == self.held.len() {
+                self.too_many();
+            }
+        }
+        let (_, locked) = self.held[index].get_or_insert_with(|| (node, self.cluster.at(node).lock(self.unit)));
+        locked
+    }
+
+    /// Gives all locks back but the first `held`.
+    pub fn give_back_from(&mut self, held: usize) {
+        for handler in self.held.iter_mut().skip(held).rev() {
+            *handler = None;
+        }
+    }
+
+    /// The home, as a node knows it, or by the address.
+    pub fn home_at(&mut self, node: NodeId) -> Option<NodeId> {
+        P::home(self.at(node).state::<P>()).or(self.place.fixed_home)
+    }
+
+    pub fn count(&self, counter: Counter, by: u64) {
+        self.slot.count(counter, by);
+    }
+
+    /// What crosses between nodes: messages over a network, remote operations over shared memory.
+    pub fn count_message(&self, own: Option<Counter>, attached: Attached<'_>) {
+        self.count(Counter::Messages, 1);
+        self.count(Counter::Bytes, (wire::HEADER_BYTES + attached.len()) as u64);
+        if let Some(own) = own {
+            self.count(own, 1);
+        }
+    }
+
+    #[cold]
+    fn too_many(&self) -> ! {
+        misuse::bug(self.cluster, self.unit, self.cluster.me, &Limit::Locks)
+    }
+}
+
+/// A unit of the live memory, as this process sees it.
+impl<'a, P: Live> World for Scene<'a, '_, P> {
+    type Protocol = P;
+    type Payload = Attached<'a>;
+    const NOTHING: Attached<'a> = Attached::Nothing;
+
+    #[inline(always)]
+    fn place(&self, node: NodeId) -> Place {
+        Place { me: node, ..self.place }
+    }
+
+    #[inline(always)]
+    fn route(&self, msg: P::Msg) -> Route {
+        Route::of(self.cluster.variant.way(msg), msg.is_between_equals())
+    }
+
+    #[inline(always)]
+    fn lock(&mut self, node: NodeId) -> bool {
+        for place in &mut self.held {
+            match place {
+                Some((at, _)) if *at == node => return false,
+                Some(_) => {}
+                None => {
+                    *place = Some((node, self.cluster.at(node).lock(self.unit)));
+                    return true;
+                }
+            }
+        }
+        self.too_many();
+    }
+
+    #[inline(always)]
+    fn unlock(&mut self, node: NodeId) {
+        for place in &mut self.held {
+            if place.as_ref().is_some_and(|(at, _)| *at == node) {
+                *place = None;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn tick(&mut self, node: NodeId) -> Time {
+        // A table runs next, and waits for nothing: time to ask for the page that is copied after this one.
+        if let Some(row) = &mut self.row {
+            row.ask();
+        }
+        let cluster = self.cluster;
+        self.now.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick())
+    }
+
+    #[inline(always)]
+    fn copy(&mut self, node: NodeId) -> &mut P::Unit {
+        self.at(node).unit::<P>()
+    }
+
+    #[inline(always)]
+    fn directory(&mut self, home: NodeId) -> &mut P::Directory {
+        self.at(home).directory::<P>()
+    }
+
+    #[inline(always)]
+    fn manager(&mut self, manager: NodeId) -> &mut P::Manager {
+        self.at(manager).manager::<P>()
+    }
+
+    /// Does a broadcast buffer of the home seem to hold the unit? Not asked by the home.
+    fn hint(&mut self, node: NodeId) -> Buffers {
+        let (cluster, unit) = (self.cluster, self.unit);
+        let held = self.home_at(node).is_some_and(|home| home != node && cluster.at(home).holds(unit));
+        Buffers { held, interval: 0 }
+    }
+
+    fn buffers(&mut self, home: NodeId, msg: P::Msg, came: Attached<'a>) -> (Buffers, Attached<'a>) {
+        let (at, unit) = (self.cluster.at(home), self.unit);
+        let interval = at.node().interval.load(Ordering::Relaxed);
+        if !msg.wants_buffer() {
+            return (Buffers { held: at.holds(unit), interval }, came);
+        }
+        let page = self.room.as_mut().and_then(|room| at.take_from_buffer(unit, room));
+        (Buffers { held: page.is_some(), interval }, page.map_or(came, Attached::Buffered))
+    }
+
+    #[cold]
+    fn impossible(&mut self, node: NodeId, what: &P::Impossible) -> Outcome {
+        misuse::bug(self.cluster, self.unit, node, what)
+    }
+
+    #[cold]
+    fn overflow(&mut self, limit: Limit) {
+        misuse::bug(self.cluster, self.unit, self.cluster.me, &limit)
+    }
+
+    /// What crosses between nodes: messages over a network, remote operations over shared memory.
+    #[inline(always)]
+    fn pass(&mut self, _from: NodeId, _to: NodeId, msg: P::Msg, attached: Attached<'a>) {
+        self.count_message(msg.counter(), attached);
+    }
+
+    fn send(&mut self, _from: NodeId, to: NodeId, msg: P::Msg, attached: Attached<'a>) {
+        let cluster = self.cluster;
+        if let Some(outbox) = &mut self.outbox
+            && outbox.put(cluster, to, self.unit, msg.words(), attached)
+        {
+            // Messages and bytes are counted when they leave.
+            if let Some(own) = msg.counter() {
+                self.count(own, 1);
+            }
+            return;
+        }
+        self.count_message(msg.counter(), attached);
+        wire::send_protocol(cluster, to, self.unit, msg.words(), attached);
+    }
+
+    #[inline(always)]
+    fn contents(
+        &mut self,
+        node: NodeId,
+        to: NodeSet,
+        contents: Contents,
+        received: Attached<'a>,
+    ) -> Option<Attached<'a>> {
+        let page = match contents {
+            Contents::Nothing => return Some(Attached::Nothing),
+            Contents::Received => return Some(received),
+            Contents::Frame => Page::at(self.at(node).frame()),
+            Contents::Twin => Page::at(self.at(node).twin()),
+            Contents::Released => self.at(node).released(),
+            Contents::Diff { refresh } => return self.make_diff(node, to, refresh).map(Attached::Diff),
+        };
+        Some(Attached::Page(page))
+    }
+
+    #[inline(always)]
+    fn perform(&mut self, node: NodeId, effect: Effect, received: Attached<'a>) {
+        self.act(node, effect, received);
+    }
+}
