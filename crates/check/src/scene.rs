@@ -143,22 +143,24 @@ impl<P: Subject> World for Scene<'_, '_, P> {
         self.run.break_sentence(limit.sentence(), format!("at most {}", limit.max()));
     }
 
-    fn ask(&mut self, question: Question<P::Msg>) -> Answer<Self> {
+    fn ask(&mut self, question: Question<P::Msg>, out: &mut Actions<P::Msg>) -> Answer<Self> {
         let before = self.run.trace.is_some().then(|| self.entry(&question));
-        let step = match self.run.rules.bug {
-            None => question.put(self),
-            Some(bug) => self.put_with(bug, question),
-        }?;
-        if let Some(before) = before {
-            self.log(&question, &before, &step);
-        }
-        Ok(self.spoil(question.event(), step))
+        let Some(bug) = self.run.rules.bug else {
+            let floor = out.len();
+            let outcome = question.put(self, out)?;
+            self.log(&question, before, &out.as_slice()[floor..]);
+            return Ok(outcome);
+        };
+        let step = self.put_with(bug, question)?;
+        self.log(&question, before, step.actions.as_slice());
+        out.extend(&self.spoilt(bug, question.event(), step.actions.as_slice()));
+        Ok(step.outcome)
     }
 }
 
 /// Tables, with what is wrong around them.
 impl<P: Subject> Scene<'_, '_, P> {
-    fn put_with(&mut self, bug: P::Bug, question: Question<P::Msg>) -> Answer<Self> {
+    fn put_with(&mut self, bug: P::Bug, question: Question<P::Msg>) -> Result<Step<P::Msg>, P::Impossible> {
         match question {
             Question::Copy { place, now, buffers, event } => {
                 bug.on_unit_seeing(self.copy(place.me), buffers, place, now, event)
@@ -166,23 +168,20 @@ impl<P: Subject> Scene<'_, '_, P> {
             Question::Home { home, buffers, from, msg } => {
                 bug.on_directory_seeing(self.directory(home), buffers, home, from, msg)
             }
-            Question::Manager { .. } => question.put(self),
+            Question::Manager { .. } => Step::of(|out| question.put(self, out)),
         }
     }
 
-    /// The answer of a table, spoiled if a bug is seeded.
-    fn spoil(&self, event: Event<P::Msg>, mut step: Step<P::Msg>) -> Step<P::Msg> {
-        if let Some(bug) = self.run.rules.bug {
-            let mut actions = step.actions.as_slice().to_vec();
-            bug.alter(event, &mut actions);
-            if self.run.has(Quirk::TwinRefreshedBySecondRead)
-                && let Some(at) = actions.iter().position(|&action| refreshes(action))
-            {
-                actions.insert(at + 1, Action::MakeTwin);
-            }
-            step.actions = Actions::of(&actions);
+    /// The answer of a table, as the bug would have it.
+    fn spoilt(&self, bug: P::Bug, event: Event<P::Msg>, actions: &[Action<P::Msg>]) -> Vec<Action<P::Msg>> {
+        let mut actions = actions.to_vec();
+        bug.alter(event, &mut actions);
+        if self.run.has(Quirk::TwinRefreshedBySecondRead)
+            && let Some(at) = actions.iter().position(|&action| refreshes(action))
+        {
+            actions.insert(at + 1, Action::MakeTwin);
         }
-        step
+        actions
     }
 
     /// What the table works on, as it stands in a trace line.
@@ -194,9 +193,10 @@ impl<P: Subject> Scene<'_, '_, P> {
         }
     }
 
-    fn log(&mut self, question: &Question<P::Msg>, before: &str, step: &Step<P::Msg>) {
+    fn log(&mut self, question: &Question<P::Msg>, before: Option<String>, actions: &[Action<P::Msg>]) {
+        let Some(before) = before else { return };
         let (unit, after) = (self.unit, self.entry(question));
-        let (event, actions) = (show::event::<P>(question.event()), show::actions::<P>(step.actions.as_slice()));
+        let (event, actions) = (show::event::<P>(question.event()), show::actions::<P>(actions));
         self.run.log(|| match *question {
             Question::Copy { place: Place { me, .. }, .. } => {
                 format!("{me:?} u{unit} {before} --{event}--> {after} {actions}")

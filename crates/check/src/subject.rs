@@ -157,7 +157,7 @@ pub trait Sabotage<P: Subject>: Clone + std::marker::Copy + Eq + Debug + 'static
         now: Time,
         event: Event<P::Msg>,
     ) -> Result<Step<P::Msg>, P::Impossible> {
-        P::on_unit(unit, place, now, event)
+        Step::of(|out| P::on_unit(unit, place, now, event, out))
     }
 
     /// The home's table, with what is wrong around it.
@@ -171,7 +171,7 @@ pub trait Sabotage<P: Subject>: Clone + std::marker::Copy + Eq + Debug + 'static
         from: NodeId,
         msg: P::Msg,
     ) -> Result<Step<P::Msg>, P::Impossible> {
-        P::on_directory(directory, home, from, msg)
+        Step::of(|out| P::on_directory(directory, home, from, msg, out))
     }
 
     /// The same for a protocol that has broadcast buffers.

@@ -2,11 +2,10 @@
 
 use core::fmt;
 
+use finespun_protocol::page::ACTIONS_MAX;
+
 /// So deep do handlers nest: requester, home, owner, home, requester; and one that finds its diff empty.
 pub(crate) const HANDLERS_MAX: usize = 6;
-
-/// So many actions wait in all of them.
-pub(crate) const ACTIONS_MAX: usize = 12;
 
 /// At most so many different messages wait: a transaction sends few kinds, each to a set of nodes.
 pub(crate) const LATER_MAX: usize = 6;

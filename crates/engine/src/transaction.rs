@@ -13,11 +13,11 @@
 
 use core::hash::{Hash, Hasher};
 
-use finespun_protocol::page::{Action, Buffers, Contents, Event, Message, Outcome, Protocol, Role};
+use finespun_protocol::page::{Action, Actions, Buffers, Contents, Event, Message, Outcome, Protocol, Role};
 use finespun_types::{NodeId, NodeSet};
 
 use crate::later::Later;
-use crate::limits::{ACTIONS_MAX, HANDLERS_MAX, Limit};
+use crate::limits::{HANDLERS_MAX, Limit};
 use crate::routes::Route;
 use crate::world::{Answer, Question, World};
 
@@ -57,8 +57,7 @@ pub struct Transaction<P: Protocol, L> {
     handlers: [Option<Handler<L>>; HANDLERS_MAX],
     depth: u8,
     /// What is left to do of all handlers: the innermost's above the others', the next one last.
-    actions: [Option<Action<P::Msg>>; ACTIONS_MAX],
-    left: u8,
+    actions: Actions<P::Msg>,
     later: Later<P::Msg, L>,
 }
 
@@ -73,14 +72,9 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
     #[inline(always)]
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            handlers: [const { None }; HANDLERS_MAX],
-            depth: 0,
-            // Written one by one: a constant would be copied, with all that is not there.
-            actions: core::array::from_fn(|_| None),
-            left: 0,
-            later: Later::new(),
-        }
+        // Written one by one: a constant would be copied, with all that is not there.
+        let handlers = core::array::from_fn(|_| None);
+        Self { handlers, depth: 0, actions: Actions::new(), later: Later::new() }
     }
 
     /// Does a handler run? If not, no lock is held: only messages put aside are left.
@@ -120,10 +114,9 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
         let Some(handler) = self.handler() else {
             return self.later.peek().map_or(Next::Nothing, |(from, to, msg, _)| Next::Later(from, to, msg));
         };
-        let left = &self.actions[usize::from(handler.floor)..usize::from(self.left)];
-        match left.last() {
-            Some(Some(action)) => Next::Act(handler.node, action),
-            Some(None) | None => Next::End(handler.node),
+        match self.actions.as_slice() {
+            [.., action] if self.actions.len() > usize::from(handler.floor) => Next::Act(handler.node, action),
+            [] | [..] => Next::End(handler.node),
         }
     }
 
@@ -148,8 +141,9 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
             return Outcome::Done;
         }
         let locked = world.lock(node);
-        let answer = ask_copy(world, node, event);
-        self.begin(world, (node, node, locked), &answer, W::NOTHING)
+        let floor = self.actions.len();
+        let answer = self.ask_copy(world, node, event);
+        self.begin(world, Handler { node, from: node, locked, floor: floor as u8, payload: W::NOTHING }, answer)
     }
 
     /// Runs the table that a message is for, and begins its actions.
@@ -161,26 +155,30 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
         if !self.has_place(world) {
             return;
         }
-        let locked = world.lock(to);
-        let here = (to, from, locked);
-        match msg.role() {
-            Role::Manager => {
-                let answer = world.ask(Question::Manager { manager: to, from, msg });
-                self.begin(world, here, &answer, payload);
-            }
+        let mut handler = Handler { node: to, from, locked: world.lock(to), floor: self.actions.len() as u8, payload };
+        let answer = match msg.role() {
+            Role::Manager => world.ask(Question::Manager { manager: to, from, msg }, &mut self.actions),
             Role::Home => {
-                let (buffers, payload) = match P::BROADCASTS {
-                    true => world.buffers(to, msg, payload),
-                    false => (Buffers::default(), payload),
-                };
-                let answer = world.ask(Question::Home { home: to, buffers, from, msg });
-                self.begin(world, here, &answer, payload);
+                let mut buffers = Buffers::default();
+                if P::BROADCASTS {
+                    (buffers, handler.payload) = world.buffers(to, msg, payload);
+                }
+                world.ask(Question::Home { home: to, buffers, from, msg }, &mut self.actions)
             }
-            Role::Copy => {
-                let answer = ask_copy(world, to, Event::Recv { from, msg });
-                self.begin(world, here, &answer, payload);
-            }
-        }
+            Role::Copy => self.ask_copy(world, to, Event::Recv { from, msg }),
+        };
+        self.begin(world, handler, answer);
+    }
+
+    /// Asks the copy's table at a node.
+    #[inline(always)]
+    fn ask_copy<W>(&mut self, world: &mut W, node: NodeId, event: Event<P::Msg>) -> Answer<W>
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        let (place, now) = (world.place(node), world.tick(node));
+        let buffers = if P::BROADCASTS { world.hint(node) } else { Buffers::default() };
+        world.ask(Question::Copy { place, now, buffers, event }, &mut self.actions)
     }
 
     #[inline(always)]
@@ -195,41 +193,34 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
         has
     }
 
+    /// The table has answered: its actions stand behind the handler's floor.
     #[inline(always)]
-    fn begin<W>(
-        &mut self,
-        world: &mut W,
-        (node, from, locked): (NodeId, NodeId, bool),
-        answer: &Answer<W>,
-        payload: L,
-    ) -> Outcome
+    fn begin<W>(&mut self, world: &mut W, handler: Handler<L>, answer: Answer<W>) -> Outcome
     where
         W: World<Protocol = P, Payload = L>,
     {
-        self.handlers[usize::from(self.depth)] = Some(Handler { node, from, locked, floor: self.left, payload });
+        self.handlers[usize::from(self.depth)] = Some(handler);
         self.depth += 1;
         match answer {
-            Ok(step) => {
-                for &action in step.actions.as_slice().iter().rev() {
-                    self.put(world, action);
-                }
-                step.outcome
+            Ok(outcome) => {
+                self.actions.reverse_behind(usize::from(handler.floor));
+                self.assert_all_fit(world);
+                outcome
             }
-            Err(what) => world.impossible(node, what),
+            Err(what) => {
+                self.actions.truncate(usize::from(handler.floor));
+                world.impossible(handler.node, &what)
+            }
         }
     }
 
-    #[inline]
-    fn put<W>(&mut self, world: &mut W, action: Action<P::Msg>)
+    #[inline(always)]
+    fn assert_all_fit<W>(&self, world: &mut W)
     where
         W: World<Protocol = P, Payload = L>,
     {
-        match self.actions.get_mut(usize::from(self.left)) {
-            Some(place) => {
-                *place = Some(action);
-                self.left += 1;
-            }
-            None => world.overflow(Limit::Actions),
+        if self.actions.has_lost() {
+            world.overflow(Limit::Actions);
         }
     }
 
@@ -246,15 +237,14 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
             return;
         };
         let Some(Handler { node, payload, locked, floor, .. }) = self.handlers[usize::from(top)] else { return };
-        if self.left == floor {
+        if self.actions.len() == usize::from(floor) {
             if locked {
                 world.unlock(node);
             }
             self.depth = top;
             return;
         }
-        self.left -= 1;
-        let Some(action) = self.actions[usize::from(self.left)] else { return };
+        let Some(action) = self.actions.pop() else { return };
         match action.effect() {
             Ok(effect) => world.perform(node, effect, payload),
             Err((to, msg, contents)) => self.send(world, node, to, msg, contents, payload),
@@ -298,7 +288,8 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
                 let Some(first) = to.iter().next() else { return };
                 if to.len() > 1 {
                     debug_assert!(!matches!(contents, Contents::Diff { .. }), "a diff is made once");
-                    self.put(world, Action::Send { to: to.without(first), msg, contents });
+                    self.actions.push(Action::Send { to: to.without(first), msg, contents });
+                    self.assert_all_fit(world);
                 }
                 if first != node {
                     world.pass(node, first, msg, payload);
@@ -320,19 +311,11 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
     }
 }
 
-/// Asks the copy's table at a node.
-#[inline(always)]
-fn ask_copy<W: World>(world: &mut W, node: NodeId, event: Event<<W::Protocol as Protocol>::Msg>) -> Answer<W> {
-    let (place, now) = (world.place(node), world.tick(node));
-    let buffers = if W::Protocol::BROADCASTS { world.hint(node) } else { Buffers::default() };
-    world.ask(Question::Copy { place, now, buffers, event })
-}
-
 /// Only what is left to do.
 impl<P: Protocol, L: Copy + Hash> Hash for Transaction<P, L> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.handlers[..usize::from(self.depth)].hash(state);
-        self.actions[..usize::from(self.left)].hash(state);
+        self.actions.as_slice().hash(state);
         self.later.hash(state);
     }
 }

@@ -1,6 +1,6 @@
 //! What a driver gives to the engine.
 
-use finespun_protocol::page::{Buffers, Contents, Effect, Event, Outcome, Place, Protocol, Step, Time};
+use finespun_protocol::page::{Actions, Buffers, Contents, Effect, Event, Outcome, Place, Protocol, Time};
 use finespun_types::{NodeId, NodeSet};
 
 use crate::limits::Limit;
@@ -10,8 +10,8 @@ use crate::routes::Route;
 type Msg<W> = <<W as World>::Protocol as Protocol>::Msg;
 type Impossible<W> = <<W as World>::Protocol as Protocol>::Impossible;
 
-/// What a table answers.
-pub type Answer<W> = Result<Step<Msg<W>>, Impossible<W>>;
+/// What a table answers, beside the actions that it writes.
+pub type Answer<W> = Result<Outcome, Impossible<W>>;
 
 /// What a table is asked. Which table: the kind; whose: the node in it.
 #[derive(Clone, Copy, Debug)]
@@ -50,21 +50,21 @@ pub enum Question<M> {
 }
 
 impl<M: Copy> Question<M> {
-    /// Asks the table: the only place where one is called.
+    /// Asks the table, which writes its actions to the end of `out`: the only place where one is called.
     #[inline(always)]
-    pub fn put<W>(self, world: &mut W) -> Answer<W>
+    pub fn put<W>(self, world: &mut W, out: &mut Actions<M>) -> Answer<W>
     where
         W: World + ?Sized,
         W::Protocol: Protocol<Msg = M>,
     {
         match self {
             Self::Copy { place, now, buffers, event } => {
-                W::Protocol::on_unit_seeing(world.copy(place.me), buffers, place, now, event)
+                W::Protocol::on_unit_seeing(world.copy(place.me), buffers, place, now, event, out)
             }
             Self::Home { home, buffers, from, msg } => {
-                W::Protocol::on_directory_seeing(world.directory(home), buffers, home, from, msg)
+                W::Protocol::on_directory_seeing(world.directory(home), buffers, home, from, msg, out)
             }
-            Self::Manager { manager, from, msg } => W::Protocol::on_manager(world.manager(manager), from, msg),
+            Self::Manager { manager, from, msg } => W::Protocol::on_manager(world.manager(manager), from, msg, out),
         }
     }
 
@@ -142,7 +142,7 @@ pub trait World {
     }
     /// Asks a table. Written anew by a checker, which seeds bugs around the tables and traces their answers.
     #[inline(always)]
-    fn ask(&mut self, question: Question<Msg<Self>>) -> Answer<Self> {
-        question.put(self)
+    fn ask(&mut self, question: Question<Msg<Self>>, out: &mut Actions<Msg<Self>>) -> Answer<Self> {
+        question.put(self, out)
     }
 }

@@ -221,40 +221,130 @@ impl<M> Action<M> {
     }
 }
 
-/// At most this many actions answer one event.
-const ACTIONS_MAX: usize = 6;
+/// So many actions fit into a list: those that answer one event, behind what is left of the events that brought it about.
+pub const ACTIONS_MAX: usize = 12;
 
-/// A short list of actions, without allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A list of actions without allocation. A table writes its own behind those that are there; a driver performs them in order.
+#[derive(Clone, Copy, Debug)]
 pub struct Actions<M> {
     list: [Action<M>; ACTIONS_MAX],
     len: u8,
+    lost: bool,
 }
 
 impl<M: Copy> Actions<M> {
     /// No action.
-    pub const NONE: Self = Self { list: [Action::Wake; ACTIONS_MAX], len: 0 };
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        // Written one by one: a constant would be copied, with all that is not there.
+        Self { list: core::array::from_fn(|_| Action::Wake), len: 0, lost: false }
+    }
 
     /// These actions, in order.
     #[must_use]
     pub fn of(actions: &[Action<M>]) -> Self {
-        let mut all = Self::NONE;
-        for &action in actions {
-            all.push(action);
-        }
+        let mut all = Self::new();
+        all.extend(actions);
         all
     }
 
     /// Adds one at the end.
+    #[inline(always)]
     pub fn push(&mut self, action: Action<M>) {
-        self.list[usize::from(self.len)] = action;
-        self.len += 1;
+        match self.list.get_mut(usize::from(self.len)) {
+            Some(place) => {
+                *place = action;
+                self.len += 1;
+            }
+            None => self.lost = true,
+        }
+    }
+
+    /// Adds these at the end.
+    #[inline(always)]
+    pub fn extend(&mut self, actions: &[Action<M>]) {
+        for &action in actions {
+            self.push(action);
+        }
+    }
+
+    /// Adds these, and nothing is awaited.
+    #[inline(always)]
+    pub fn done(&mut self, actions: &[Action<M>]) -> Outcome {
+        self.extend(actions);
+        Outcome::Done
+    }
+
+    /// Adds these, and the presenter waits.
+    #[inline(always)]
+    pub fn wait(&mut self, actions: &[Action<M>]) -> Outcome {
+        self.extend(actions);
+        Outcome::Wait
+    }
+
+    /// Adds those of a protocol with fewer messages, in the words of this one.
+    #[inline]
+    pub fn lift<N: Copy>(&mut self, actions: &Actions<N>, lift: impl Fn(N) -> M) {
+        for action in actions.as_slice() {
+            self.push(action.map(&lift));
+        }
     }
 
     /// The actions, in order.
+    #[inline(always)]
     #[must_use]
     pub fn as_slice(&self) -> &[Action<M>] {
         &self.list[..usize::from(self.len)]
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Is there none?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes the last one.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<Action<M>> {
+        self.len = self.len.checked_sub(1)?;
+        self.list.get(usize::from(self.len)).copied()
+    }
+
+    /// Forgets all behind the first `len`.
+    #[inline(always)]
+    pub const fn truncate(&mut self, len: usize) {
+        if len < self.len as usize {
+            self.len = len as u8;
+        }
+    }
+
+    /// Turns the order of all behind the first `len`: what was written first is then taken first by [`Self::pop`].
+    #[inline(always)]
+    pub fn reverse_behind(&mut self, len: usize) {
+        if let Some(own) = self.list.get_mut(len..usize::from(self.len)) {
+            own.reverse();
+        }
+    }
+
+    /// Was there one more than fits? It is not in the list.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_lost(&self) -> bool {
+        self.lost
+    }
+}
+
+impl<M: Copy> Default for Actions<M> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -270,8 +360,8 @@ pub enum Outcome {
     Wait,
 }
 
-/// A table's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A table's answer by itself, where it is not part of a transaction: for tests, and for drivers that look at it.
+#[derive(Clone, Copy, Debug)]
 pub struct Step<M> {
     /// For the presenter of the event.
     pub outcome: Outcome,
@@ -280,24 +370,14 @@ pub struct Step<M> {
 }
 
 impl<M: Copy> Step<M> {
-    /// Nothing is awaited.
-    #[must_use]
-    pub fn done(actions: &[Action<M>]) -> Self {
-        Self { outcome: Outcome::Done, actions: Actions::of(actions) }
-    }
-
-    /// The step in the words of a protocol that has more messages.
-    #[must_use]
-    pub fn map<N: Copy>(self, lift: impl Fn(M) -> N) -> Step<N> {
-        let mut actions = Actions::NONE;
-        self.actions.as_slice().iter().for_each(|action| actions.push(action.map(&lift)));
-        Step { outcome: self.outcome, actions }
-    }
-
-    /// The presenter waits.
-    #[must_use]
-    pub fn wait(actions: &[Action<M>]) -> Self {
-        Self { outcome: Outcome::Wait, actions: Actions::of(actions) }
+    /// The answer of this table.
+    ///
+    /// # Errors
+    /// The table's.
+    pub fn of<E>(table: impl FnOnce(&mut Actions<M>) -> Result<Outcome, E>) -> Result<Self, E> {
+        let mut actions = Actions::new();
+        let outcome = table(&mut actions)?;
+        Ok(Self { outcome, actions })
     }
 }
 
@@ -422,7 +502,7 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
     /// Has it broadcast buffers? Then its driver calls the two tables with [`Buffers`].
     const BROADCASTS: bool = false;
 
-    /// The copy's table. `now` is a fresh tick of the node's clock.
+    /// The copy's table. `now` is a fresh tick of the node's clock. Its actions go to the end of `out`.
     ///
     /// # Errors
     /// When the pair cannot occur.
@@ -431,7 +511,8 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
         place: Place,
         now: Time,
         event: Event<Self::Msg>,
-    ) -> Result<Step<Self::Msg>, Self::Impossible>;
+        out: &mut Actions<Self::Msg>,
+    ) -> Result<Outcome, Self::Impossible>;
 
     /// The home's table. `home` is the node that the entry stands at.
     ///
@@ -442,7 +523,8 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
         home: NodeId,
         from: NodeId,
         msg: Self::Msg,
-    ) -> Result<Step<Self::Msg>, Self::Impossible>;
+        out: &mut Actions<Self::Msg>,
+    ) -> Result<Outcome, Self::Impossible>;
 
     /// The manager's table.
     ///
@@ -452,7 +534,8 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
         manager: &mut Self::Manager,
         from: NodeId,
         msg: Self::Msg,
-    ) -> Result<Step<Self::Msg>, Self::Impossible>;
+        out: &mut Actions<Self::Msg>,
+    ) -> Result<Outcome, Self::Impossible>;
 
     /// The home, if the node knows it.
     fn home(unit: &Self::Unit) -> Option<NodeId>;
@@ -483,8 +566,9 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
         place: Place,
         now: Time,
         event: Event<Self::Msg>,
-    ) -> Result<Step<Self::Msg>, Self::Impossible> {
-        Self::on_unit(unit, place, now, event)
+        out: &mut Actions<Self::Msg>,
+    ) -> Result<Outcome, Self::Impossible> {
+        Self::on_unit(unit, place, now, event, out)
     }
 
     /// [`Self::on_directory`], where the driver sees broadcast buffers.
@@ -497,7 +581,8 @@ pub trait Protocol: Copy + Debug + Eq + Hash + 'static {
         home: NodeId,
         from: NodeId,
         msg: Self::Msg,
-    ) -> Result<Step<Self::Msg>, Self::Impossible> {
-        Self::on_directory(directory, home, from, msg)
+        out: &mut Actions<Self::Msg>,
+    ) -> Result<Outcome, Self::Impossible> {
+        Self::on_directory(directory, home, from, msg, out)
     }
 }

@@ -88,8 +88,8 @@ fn at_home_the_end_of_exclusive_mode_makes_a_twin_and_who_has_not_written_since_
 #[test]
 fn the_home_asks_for_exclusive_mode_once_after_the_last_other_sharer_has_left() {
     let mut entry = Directory { sharers: NodeSet::only(HOME).with(ME).with(OTHER), ..Directory::default() };
-    assert_eq!(entry.on(HOME, ME, Msg::Leave).unwrap().actions.as_slice(), []);
-    let last = entry.on(HOME, OTHER, Msg::Leave).unwrap();
+    assert_eq!(Step::of(|out| entry.on(HOME, ME, Msg::Leave, out)).unwrap().actions.as_slice(), []);
+    let last = Step::of(|out| entry.on(HOME, OTHER, Msg::Leave, out)).unwrap();
     assert_eq!(last.actions.as_slice(), [send(Msg::LeftAlone)]);
     let mut copy = Copy::shared(HOME);
     let shared = copy.write(A);

@@ -17,7 +17,8 @@ const HELD: Buffers = Buffers { held: true, interval: 0 };
 
 /// What the home does with a message.
 fn home(entry: &mut Entry, buffers: Buffers, from: NodeId, msg: Msg) -> Vec<Action<Msg>> {
-    let step = Broadcasting::on_directory_seeing(entry, buffers, HOME, from, msg).expect("the table has a row");
+    let step = Step::of(|out| Broadcasting::on_directory_seeing(entry, buffers, HOME, from, msg, out))
+        .expect("the table has a row");
     step.actions.as_slice().to_vec()
 }
 
@@ -40,7 +41,7 @@ fn granted(to: NodeId, alone: bool) -> Action<Msg> {
 /// A copy away from home, whose clock stands still between events that do not matter here.
 fn copy(unit: &mut Unit, buffers: Buffers, now: u64, event: Event<Msg>) -> Step<Msg> {
     let place = Place { me: ME, manager: HOME, fixed_home: Some(HOME) };
-    Broadcasting::on_unit_seeing(unit, buffers, place, now, event).expect("the table has a row")
+    Step::of(|out| Broadcasting::on_unit_seeing(unit, buffers, place, now, event, out)).expect("the table has a row")
 }
 
 fn recv(msg: Msg) -> Event<Msg> {

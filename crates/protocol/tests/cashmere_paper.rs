@@ -33,11 +33,11 @@ fn nodes(all: &[NodeId]) -> NodeSet {
 fn the_first_node_to_touch_a_page_becomes_its_home() {
     let mut homes = Homes::default();
     assert_eq!(
-        homes.on(OTHER, Msg::AskHome).unwrap().actions.as_slice(),
+        Step::of(|out| homes.on(OTHER, Msg::AskHome, out)).unwrap().actions.as_slice(),
         [send(OTHER, Msg::HomeIs(OTHER), Contents::Nothing)]
     );
     assert_eq!(
-        homes.on(ME, Msg::AskHome).unwrap().actions.as_slice(),
+        Step::of(|out| homes.on(ME, Msg::AskHome, out)).unwrap().actions.as_slice(),
         [send(ME, Msg::HomeIs(OTHER), Contents::Nothing)]
     );
     assert_eq!(homes.home(), Some(OTHER));
@@ -61,7 +61,7 @@ fn a_release_updates_the_master_copy_and_then_sends_invalidations() {
 
     let sharers = nodes(&[ME, OTHER]);
     let mut directory = Directory { sharers, ..Directory::default() };
-    let applied = directory.on(HOME, ME, Msg::Flush).expect("a sharer may flush");
+    let applied = Step::of(|out| directory.on(HOME, ME, Msg::Flush, out)).expect("a sharer may flush");
     let ack = Msg::FlushAck(sharers);
     assert_eq!(applied.actions.as_slice(), [Action::ApplyUpdate, send(ME, ack, Contents::Nothing)]);
     assert_eq!(copy.recv(HOME, ack).actions.as_slice(), [send(OTHER, Msg::Notice, Contents::Nothing)]);
@@ -86,7 +86,10 @@ fn two_nodes_write_a_page_at_once_and_the_home_applies_both_diffs() {
     let mut directory = Directory { sharers, ..Directory::default() };
     for writer in [ME, OTHER] {
         assert_eq!(Copy::written(writer).unit.mode, Mode::Shared);
-        assert!(has(&directory.on(HOME, writer, Msg::Flush).expect("a sharer may flush"), Action::ApplyUpdate));
+        assert!(has(
+            &Step::of(|out| directory.on(HOME, writer, Msg::Flush, out)).expect("a sharer may flush"),
+            Action::ApplyUpdate
+        ));
     }
     assert_eq!((directory.phase, directory.sharers), (Phase::Shared, sharers));
 }
@@ -105,7 +108,7 @@ fn any_acquire_obeys_the_invalidations_of_all_releasers() {
 #[test]
 fn a_fault_enters_the_sharing_set_and_brings_the_page_from_the_home() {
     let mut directory = Directory { sharers: nodes(&[HOME]), ..Directory::default() };
-    let granted = directory.on(HOME, ME, Msg::Fetch { write: false }).expect("anybody may fetch");
+    let granted = Step::of(|out| directory.on(HOME, ME, Msg::Fetch { write: false }, out)).expect("anybody may fetch");
     assert_eq!(directory.sharers, nodes(&[HOME, ME]));
     assert_eq!(granted.actions.as_slice(), [send(ME, GRANT, Contents::Released)]);
     let mut copy = Copy::at(ME);
@@ -124,7 +127,7 @@ fn a_write_fault_makes_a_twin_and_enters_the_dirty_list_before_the_view_may_writ
 #[test]
 fn a_page_of_one_node_goes_into_exclusive_mode_without_twin_or_dirty_list() {
     let mut directory = Directory::default();
-    let granted = directory.on(HOME, ME, Msg::Fetch { write: true }).expect("anybody may fetch");
+    let granted = Step::of(|out| directory.on(HOME, ME, Msg::Fetch { write: true }, out)).expect("anybody may fetch");
     assert!(sends(&granted, |msg| msg == Msg::Grant { exclusive: true, alone: true }));
     assert_eq!(directory.owner(), Some(ME));
     let unit = Copy::exclusive(ME).unit;

@@ -31,7 +31,8 @@ impl Node {
     fn on(&mut self, event: Event<Msg>) -> Outcome {
         self.now += 1;
         let place = Place { me: self.me, manager: HOME, fixed_home: Some(HOME) };
-        let step = Migrating::on_unit(&mut self.copied, place, self.now, event).expect("the table has a row");
+        let step = Step::of(|out| Migrating::on_unit(&mut self.copied, place, self.now, event, out))
+            .expect("the table has a row");
         self.perform(step);
         step.outcome
     }
@@ -40,7 +41,8 @@ impl Node {
         use finespun_protocol::page::{Message, Role};
         match msg.role() {
             Role::Home => {
-                let step = Migrating::on_directory(&mut self.entry, self.me, from, msg).expect("the table has a row");
+                let step = Step::of(|out| Migrating::on_directory(&mut self.entry, self.me, from, msg, out))
+                    .expect("the table has a row");
                 self.perform(step);
             }
             Role::Copy => _ = self.on(Event::Recv { from, msg }),

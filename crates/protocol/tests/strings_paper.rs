@@ -19,7 +19,7 @@ mod rc {
     use super::*;
 
     fn on(unit: &mut Unit, event: Event) -> Step {
-        unit.on(PLACE, event).expect("the table has a row")
+        Step::of(|out| unit.on(PLACE, event, out)).expect("the table has a row")
     }
 
     fn recv(unit: &mut Unit, from: NodeId, msg: Msg) -> Step {
@@ -66,9 +66,9 @@ mod rc {
     fn the_diff_reaches_everybody_who_shares_the_page() {
         let mut directory = Directory::default();
         for node in [HOME, ME, OTHER, NodeId(3)] {
-            directory.on(HOME, node, Msg::Fetch).unwrap();
+            Step::of(|out| directory.on(HOME, node, Msg::Fetch, out)).unwrap();
         }
-        let step = directory.on(HOME, ME, Msg::Flush).unwrap();
+        let step = Step::of(|out| directory.on(HOME, ME, Msg::Flush, out)).unwrap();
         let (to, msg) = (NodeSet::only(OTHER).with(NodeId(3)), Msg::Update { releaser: ME });
         let update = Action::Send { to, msg, contents: Contents::Received };
         let ack =
@@ -112,15 +112,15 @@ mod rc {
     fn the_home_makes_no_twin_until_another_node_has_the_page() {
         let (mut unit, mut directory) = (Unit::default(), Directory::default());
         let place = Place { me: HOME, ..PLACE };
-        unit.on(place, Event::WriteFault { view: A, since: 0 }).unwrap();
-        let alone = directory.on(HOME, HOME, Msg::Fetch).unwrap();
+        Step::of(|out| unit.on(place, Event::WriteFault { view: A, since: 0 }, out)).unwrap();
+        let alone = Step::of(|out| directory.on(HOME, HOME, Msg::Fetch, out)).unwrap();
         assert!(matches!(alone.actions.as_slice(), [Action::Send { msg: Msg::Page { alone: true }, .. }]));
-        unit.on(place, Event::Recv { from: HOME, msg: Msg::Page { alone: true } }).unwrap();
-        let step = unit.on(place, Event::WriteFault { view: A, since: 0 }).unwrap();
+        Step::of(|out| unit.on(place, Event::Recv { from: HOME, msg: Msg::Page { alone: true } }, out)).unwrap();
+        let step = Step::of(|out| unit.on(place, Event::WriteFault { view: A, since: 0 }, out)).unwrap();
         assert_eq!(step.actions.as_slice(), [Action::Protect { view: A, access: Access::Write }]);
-        let told = directory.on(HOME, ME, Msg::Fetch).unwrap();
+        let told = Step::of(|out| directory.on(HOME, ME, Msg::Fetch, out)).unwrap();
         assert!(matches!(told.actions.as_slice()[0], Action::Send { msg: Msg::NotAlone, .. }), "before the page");
-        let step = unit.on(place, Event::Recv { from: HOME, msg: Msg::NotAlone }).unwrap();
+        let step = Step::of(|out| unit.on(place, Event::Recv { from: HOME, msg: Msg::NotAlone }, out)).unwrap();
         assert_eq!(step.actions.as_slice(), [Action::ListDirty(ViewSet::only(NODE)), Action::MakeTwin]);
     }
 
@@ -138,7 +138,7 @@ mod sc {
     use super::*;
 
     fn on(unit: &mut Unit, event: Event) -> Step {
-        unit.on(PLACE, event).expect("the table has a row")
+        Step::of(|out| unit.on(PLACE, event, out)).expect("the table has a row")
     }
 
     fn recv(unit: &mut Unit, msg: Msg) -> Step {
@@ -170,15 +170,15 @@ mod sc {
     fn a_node_may_write_only_when_every_other_copy_is_gone() {
         let mut directory = Directory::default();
         for node in [ME, OTHER, NodeId(3)] {
-            directory.on(HOME, node, Msg::Fetch { write: false }).unwrap();
+            Step::of(|out| directory.on(HOME, node, Msg::Fetch { write: false }, out)).unwrap();
         }
-        let step = directory.on(HOME, ME, Msg::Fetch { write: true }).unwrap();
+        let step = Step::of(|out| directory.on(HOME, ME, Msg::Fetch { write: true }, out)).unwrap();
         let to = NodeSet::only(OTHER).with(NodeId(3));
         let gone = Action::Send { to, msg: Msg::Invalidate, contents: Contents::Nothing };
         assert_eq!(step.actions.as_slice(), [gone]);
         let grant = Msg::Grant { write: true, page: false };
-        assert!(!sends(&directory.on(HOME, OTHER, Msg::InvalidateAck).unwrap(), grant));
-        assert!(sends(&directory.on(HOME, NodeId(3), Msg::InvalidateAck).unwrap(), grant));
+        assert!(!sends(&Step::of(|out| directory.on(HOME, OTHER, Msg::InvalidateAck, out)).unwrap(), grant));
+        assert!(sends(&Step::of(|out| directory.on(HOME, NodeId(3), Msg::InvalidateAck, out)).unwrap(), grant));
     }
 
     #[test]
@@ -216,20 +216,23 @@ mod sc {
     #[test]
     fn readers_and_writers_are_served_in_turn_and_nobody_is_passed_over() {
         let mut directory = Directory::default();
-        directory.on(HOME, ME, Msg::Fetch { write: true }).unwrap();
+        Step::of(|out| directory.on(HOME, ME, Msg::Fetch { write: true }, out)).unwrap();
         for (node, write) in [(OTHER, true), (NodeId(3), true), (NodeId(4), false)] {
-            directory.on(HOME, node, Msg::Fetch { write }).unwrap();
+            Step::of(|out| directory.on(HOME, node, Msg::Fetch { write }, out)).unwrap();
         }
         // OTHER is being served; then the reader, then the other writer.
-        let first = directory.on(HOME, ME, Msg::RecallReply).unwrap();
+        let first = Step::of(|out| directory.on(HOME, ME, Msg::RecallReply, out)).unwrap();
         assert!(sends(&first, Msg::Grant { write: true, page: true }) && sends(&first, Msg::Recall { write: false }));
-        let second = directory.on(HOME, OTHER, Msg::RecallReply).unwrap();
+        let second = Step::of(|out| directory.on(HOME, OTHER, Msg::RecallReply, out)).unwrap();
         assert!(sends(&second, Msg::Grant { write: false, page: true }) && sends(&second, Msg::Invalidate));
     }
 
     #[test]
     fn releases_and_acquires_have_nothing_to_do() {
-        assert!(owned().on(PLACE, Event::Flush { view: A, since: 0, keep: false }).is_err(), "nothing is ever dirty");
+        assert!(
+            Step::of(|out| owned().on(PLACE, Event::Flush { view: A, since: 0, keep: false }, out)).is_err(),
+            "nothing is ever dirty"
+        );
         const { assert!(!StringsSc::RELEASES_NODE && StringsSc::REVOKES) };
     }
 

@@ -3,7 +3,7 @@
 use finespun_protocol::cashmere::broadcast::{Broadcasting, Entry, Impossible, Msg, Readers};
 use finespun_protocol::cashmere::invariants::{self, Whole};
 use finespun_protocol::cashmere::{Msg as Plain, Phase, Unit};
-use finespun_protocol::page::{Action, Buffers, Event, Place, Protocol, Step, Time};
+use finespun_protocol::page::{Action, Actions, Buffers, Event, Place, Protocol, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId};
 
 use super::times;
@@ -158,10 +158,12 @@ impl Sabotage<Broadcasting> for Bug {
         event: Event<Msg>,
     ) -> Result<Step<Msg>, Impossible> {
         let fault = matches!(event, Event::ReadFault { .. } | Event::WriteFault { .. });
-        let step = Broadcasting::on_unit_seeing(unit, buffers, place, now, event)?;
+        let step = Step::of(|out| Broadcasting::on_unit_seeing(unit, buffers, place, now, event, out))?;
         let looks = self == Self::LookDuringFlush && fault && buffers.held && unit.flusher().is_some();
         let fetch = |msg| matches!(msg, Msg::Plain(Plain::Fetch { .. }));
-        Ok(step.map(|msg| if looks && fetch(msg) { Msg::Look } else { msg }))
+        let mut actions = Actions::new();
+        actions.lift(&step.actions, |msg| if looks && fetch(msg) { Msg::Look } else { msg });
+        Ok(Step { actions, ..step })
     }
 
     fn on_directory_seeing(
@@ -173,7 +175,7 @@ impl Sabotage<Broadcasting> for Bug {
         msg: Msg,
     ) -> Result<Step<Msg>, Impossible> {
         let sharers = entry.directory.sharers;
-        let step = Broadcasting::on_directory_seeing(entry, buffers, home, from, msg);
+        let step = Step::of(|out| Broadcasting::on_directory_seeing(entry, buffers, home, from, msg, out));
         if self == Self::TakenByNoSharer && msg == Msg::Look {
             entry.directory.sharers = sharers;
         }

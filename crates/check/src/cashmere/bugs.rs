@@ -141,11 +141,11 @@ impl Sabotage<Cashmere> for Bug {
         let too_early = matches!(event, Event::Flush { .. }) && unit.mode == Mode::Fetching;
         if self == Self::FlushDuringFetch && too_early {
             unit.mode = Mode::Shared;
-            let answer = unit.on(place, now, event);
+            let answer = Step::of(|out| unit.on(place, now, event, out));
             unit.mode = Mode::Fetching;
             return answer;
         }
-        let answer = unit.on(place, now, event);
+        let answer = Step::of(|out| unit.on(place, now, event, out));
         if self == Self::FetchedForKept && matches!(event, Event::Invalidate { .. }) {
             unit.fetched_for = fetched_for;
         }
@@ -162,7 +162,7 @@ impl Sabotage<Cashmere> for Bug {
         if self == Self::UpgradeAmongSharers && msg == Msg::Upgrade {
             directory.sharers = NodeSet::only(from);
         }
-        let mut step = directory.on(home, from, msg)?;
+        let mut step = Step::of(|out| directory.on(home, from, msg, out))?;
         if self == Self::GrantOfFrame {
             step = with_frames(step);
         }
@@ -191,7 +191,7 @@ fn bring_forward(actions: &mut [Action], is_it: impl Fn(&Action) -> bool) {
 
 /// The frame instead of what was released.
 fn with_frames(mut step: Step) -> Step {
-    let granted = core::mem::replace(&mut step.actions, Actions::NONE);
+    let granted = core::mem::replace(&mut step.actions, Actions::new());
     for &action in granted.as_slice() {
         let grant = if let Action::Send { to, msg, contents: Contents::Released } = action {
             Action::Send { to, msg, contents: Contents::Frame }

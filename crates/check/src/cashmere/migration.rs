@@ -4,7 +4,7 @@ use finespun_protocol::cashmere::migration::invariants::{self, LEADS_HOME};
 use finespun_protocol::cashmere::migration::{Copied, Entry, Impossible, Migrating, Msg};
 use finespun_protocol::cashmere::{Msg as Plain, Place, Time};
 use finespun_protocol::page::Contents::Nothing;
-use finespun_protocol::page::{Action, Event, Step};
+use finespun_protocol::page::{Action, Actions, Event, Step};
 use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
 
 use super::{message, times};
@@ -147,7 +147,7 @@ impl Sabotage<Migrating> for Bug {
             (Self::MovesWhileHomeWrites, Event::Recv { msg: Msg::Yield { .. }, .. }) => {
                 let (writers, dirty) = (copied.unit.writers, copied.unit.dirty);
                 (copied.unit.writers, copied.unit.dirty) = (ViewSet::EMPTY, ViewSet::EMPTY);
-                let answer = copied.on(place, now, event);
+                let answer = Step::of(|out| copied.on(place, now, event, out));
                 (copied.unit.writers, copied.unit.dirty) = (writers, dirty);
                 return answer;
             }
@@ -160,9 +160,14 @@ impl Sabotage<Migrating> for Bug {
             (Self::FetchDuringFlush, Event::WriteFault { view, since }) if copied.unit.flusher().is_some() => {
                 Event::WriteFault { view, since }
             }
-            _ => return copied.on(place, now, event),
+            _ => return Step::of(|out| copied.on(place, now, event, out)),
         };
-        Ok(copied.unit.on(place, now, plain).map_err(Impossible::Plain)?.map(Msg::Plain))
+        Step::of(|out| {
+            let mut own = Actions::new();
+            let outcome = copied.unit.on(place, now, plain, &mut own).map_err(Impossible::Plain)?;
+            out.lift(&own, Msg::Plain);
+            Ok(outcome)
+        })
     }
 
     fn on_directory(self, entry: &mut Entry, home: NodeId, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
@@ -171,12 +176,16 @@ impl Sabotage<Migrating> for Bug {
             (Self::MovesToStaleCopy, Msg::Migrate, None) => entry.directory.stale = NodeSet::EMPTY,
             (Self::LateFlushDropped, Msg::Plain(Plain::Flush), Some(_)) => {
                 let ack = Msg::Plain(Plain::FlushAck(NodeSet::only(from)));
-                return Ok(Step::done(&[Action::Send { to: NodeSet::only(from), msg: ack, contents: Nothing }]));
+                return Step::of(|out| {
+                    Ok(out.done(&[Action::Send { to: NodeSet::only(from), msg: ack, contents: Nothing }]))
+                });
             }
-            (Self::LateFetchForItself, Msg::Plain(Plain::Fetch { .. }), Some(_)) => return entry.on(home, home, msg),
+            (Self::LateFetchForItself, Msg::Plain(Plain::Fetch { .. }), Some(_)) => {
+                return Step::of(|out| entry.on(home, home, msg, out));
+            }
             _ => {}
         }
-        let answer = entry.on(home, from, msg);
+        let answer = Step::of(|out| entry.on(home, from, msg, out));
         if self == Self::OldHomeStaysHome && matches!(msg, Msg::Yielded { .. }) {
             *entry = before;
         }

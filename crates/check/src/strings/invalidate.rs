@@ -148,7 +148,7 @@ impl Sabotage<StringsSc> for Bug {
         if self == Self::HeldForNobody && asked {
             unit.awaited = unit.awaited.with(ViewId(0));
         }
-        let answer = unit.on(place, event);
+        let answer = Step::of(|out| unit.on(place, event, out));
         if self == Self::MappedWhileLeaving && faults {
             unit.leaving = leaving;
         }
@@ -163,10 +163,10 @@ impl Sabotage<StringsSc> for Bug {
                 let all = directory.sharers;
                 directory.sharers = all.minus(all.without(from));
             }
-            (Self::RequestForgotten, Msg::Fetch { .. }) if busy => return Ok(Step::done(&[])),
+            (Self::RequestForgotten, Msg::Fetch { .. }) if busy => return Step::of(|out| Ok(out.done(&[]))),
             _ => {}
         }
-        directory.on(home, from, msg)
+        Step::of(|out| directory.on(home, from, msg, out))
     }
 
     fn is_between_equals(self, msg: Msg) -> bool {

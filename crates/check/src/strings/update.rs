@@ -140,15 +140,17 @@ impl Sabotage<StringsRc> for Bug {
         if self == Self::AcksNotAwaited {
             match event {
                 Event::Recv { from, msg: Msg::FlushAck { .. } } => {
-                    return unit.on(place, Event::Recv { from, msg: Msg::FlushAck { updates: 0 } });
+                    return Step::of(|out| {
+                        unit.on(place, Event::Recv { from, msg: Msg::FlushAck { updates: 0 } }, out)
+                    });
                 }
                 // The acknowledgements that nobody awaits are dropped.
-                Event::Recv { msg: Msg::UpdateAck, .. } => return Ok(Step::done(&[])),
+                Event::Recv { msg: Msg::UpdateAck, .. } => return Step::of(|out| Ok(out.done(&[]))),
                 Event::Recv { .. } | Event::ReadFault { .. } | Event::WriteFault { .. } => {}
                 Event::Flush { .. } | Event::NothingChanged | Event::Invalidate { .. } => {}
             }
         }
-        unit.on(place, event)
+        Step::of(|out| unit.on(place, event, out))
     }
 
     fn on_directory(self, directory: &mut Directory, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
@@ -161,7 +163,7 @@ impl Sabotage<StringsRc> for Bug {
             (Self::HomeKeepsItsDiff, Msg::Flush) if from == home => directory.sharers = NodeSet::only(home),
             _ => {}
         }
-        let answer = directory.on(home, from, msg);
+        let answer = Step::of(|out| directory.on(home, from, msg, out));
         match (self, msg) {
             (Self::RequesterNotListed, Msg::Fetch) if from != home => directory.sharers = sharers,
             (Self::SharerForgotten | Self::HomeKeepsItsDiff, Msg::Flush) => directory.sharers = sharers,

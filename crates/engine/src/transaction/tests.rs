@@ -4,7 +4,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use finespun_protocol::page::{Class, Effect, Place, Step, Time};
+use finespun_protocol::page::{Class, Effect, Place, Time};
 use finespun_types::{Access, ViewId};
 
 use super::*;
@@ -73,34 +73,46 @@ impl Protocol for Toy {
     type Manager = u8;
     type Impossible = Word;
 
-    fn on_unit(_: &mut u8, place: Place, _: Time, event: Event<Word>) -> Result<Step<Word>, Word> {
+    fn on_unit(
+        _: &mut u8,
+        place: Place,
+        _: Time,
+        event: Event<Word>,
+        out: &mut Actions<Word>,
+    ) -> Result<Outcome, Word> {
         Ok(match event {
-            Event::ReadFault { .. } => Step::wait(&[to(HOME, Word::Ask), Action::MakeTwin]),
-            Event::WriteFault { .. } => Step::wait(&[send(everywhere(), Word::Tell, Contents::Twin), Action::MakeTwin]),
+            Event::ReadFault { .. } => out.wait(&[to(HOME, Word::Ask), Action::MakeTwin]),
+            Event::WriteFault { .. } => out.wait(&[send(everywhere(), Word::Tell, Contents::Twin), Action::MakeTwin]),
             Event::Flush { .. } => {
                 let diff = Contents::Diff { refresh: false };
-                Step::done(&[send(NodeSet::only(HOME), Word::Diff, diff), Action::DropTwin])
+                out.done(&[send(NodeSet::only(HOME), Word::Diff, diff), Action::DropTwin])
             }
-            Event::NothingChanged => Step::done(&[Action::FlushDone(VIEW)]),
-            Event::Invalidate { .. } => Step::done(&[to(NodeId(2), Word::Who), to(HOME, Word::Unknown)]),
-            Event::Recv { msg: Word::Answer, .. } => Step::done(&[Action::Install, Action::Wake]),
-            Event::Recv { msg: Word::Tell, from } => Step::done(&[Action::ApplyUpdate, to(from, Word::Told)]),
-            Event::Recv { msg: Word::Deeper, .. } => Step::done(&[to(place.me, Word::Deeper), Action::Wake]),
+            Event::NothingChanged => out.done(&[Action::FlushDone(VIEW)]),
+            Event::Invalidate { .. } => out.done(&[to(NodeId(2), Word::Who), to(HOME, Word::Unknown)]),
+            Event::Recv { msg: Word::Answer, .. } => out.done(&[Action::Install, Action::Wake]),
+            Event::Recv { msg: Word::Tell, from } => out.done(&[Action::ApplyUpdate, to(from, Word::Told)]),
+            Event::Recv { msg: Word::Deeper, .. } => out.done(&[to(place.me, Word::Deeper), Action::Wake]),
             Event::Recv { msg: Word::Flood(first), .. } => {
                 let more: Vec<_> = (1..=4).map(|next| to(NodeId(2), Word::Flood(first + next))).collect();
-                Step::done(&more)
+                out.done(&more)
             }
-            Event::Recv { msg: Word::Told, .. } => Step::done(&[Action::Wake]),
+            Event::Recv { msg: Word::Told, .. } => out.done(&[Action::Wake]),
             Event::Recv { msg: unknown, .. } => return Err(unknown),
         })
     }
 
-    fn on_directory(_: &mut u8, home: NodeId, from: NodeId, msg: Word) -> Result<Step<Word>, Word> {
-        let step = match msg {
+    fn on_directory(
+        _: &mut u8,
+        home: NodeId,
+        from: NodeId,
+        msg: Word,
+        out: &mut Actions<Word>,
+    ) -> Result<Outcome, Word> {
+        let outcome = match msg {
             Word::Ask if from != home => {
-                Step::done(&[Action::EnteredExclusive, send(NodeSet::only(from), Word::Answer, Contents::Frame)])
+                out.done(&[Action::EnteredExclusive, send(NodeSet::only(from), Word::Answer, Contents::Frame)])
             }
-            Word::Diff => Step::done(&[Action::ApplyUpdate]),
+            Word::Diff => out.done(&[Action::ApplyUpdate]),
             Word::Ask
             | Word::Answer
             | Word::Tell
@@ -110,11 +122,11 @@ impl Protocol for Toy {
             | Word::Flood(_)
             | Word::Unknown => return Err(msg),
         };
-        Ok(step)
+        Ok(outcome)
     }
 
-    fn on_manager(_: &mut u8, _: NodeId, _: Word) -> Result<Step<Word>, Word> {
-        Ok(Step::done(&[]))
+    fn on_manager(_: &mut u8, _: NodeId, _: Word, _: &mut Actions<Word>) -> Result<Outcome, Word> {
+        Ok(Outcome::Done)
     }
 
     fn home(_: &u8) -> Option<NodeId> {
@@ -394,6 +406,14 @@ fn what_does_not_fit_is_told_and_left_out() {
     let told = |lines: &[String], line: &str| lines.iter().filter(|&there| there == line).count();
     assert_eq!(told(&handlers.1, "Handlers overflow"), 1);
     assert_eq!(told(&handlers.1, "n1 Wake -"), HANDLERS_MAX);
+
+    let actions = finished(Diary::new(Route::Inside), |doings, diary| {
+        doings.present(diary, ME, Event::NothingChanged);
+        for _ in 0..3 {
+            doings.deliver(diary, ME, ME, Word::Flood(0), '-');
+        }
+    });
+    assert!(told(&actions.1, "Actions overflow") > 0, "thirteen actions for twelve places");
 
     let aside = finished(Diary::new(Route::Inside), |doings, diary| {
         for first in [0, 10] {

@@ -1,7 +1,7 @@
 //! What the simulator gives to the engine: one unit at every node, in virtual time.
 
 use finespun_engine::{Answer, Limit, Question, Route, World};
-use finespun_protocol::page::{Buffers, Contents, Effect, Message, Outcome, Place, Time};
+use finespun_protocol::page::{Actions, Buffers, Contents, Effect, Message, Outcome, Place, Time};
 use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
 
 use crate::bugs::Bug;
@@ -240,16 +240,16 @@ impl<P: Subject> World for Scene<'_, '_, P> {
         self.job.fail(limit.sentence(), format!("u{}, at most {}", self.unit, limit.max()));
     }
 
-    fn ask(&mut self, question: Question<P::Msg>) -> Answer<Self> {
+    fn ask(&mut self, question: Question<P::Msg>, out: &mut Actions<P::Msg>) -> Answer<Self> {
         if !self.job.notes.are_wanted() {
-            return question.put(self);
+            return question.put(self, out);
         }
-        let before = self.state(&question);
-        let answer = question.put(self);
+        let (before, floor) = (self.state(&question), out.len());
+        let answer = question.put(self, out);
         let after = self.state(&question);
         let event = question.event();
         self.job.note(|| match &answer {
-            Ok(step) => format!("{before} --{event:?}--> {after} {:?}", step.actions.as_slice()),
+            Ok(_) => format!("{before} --{event:?}--> {after} {:?}", &out.as_slice()[floor..]),
             Err(what) => format!("{before} --{event:?}--> {what:?}"),
         });
         answer

@@ -37,7 +37,7 @@ use zerocopy::{FromZeros, Immutable};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
 use crate::catalogue::catalogue;
-use crate::page::{Actions, Ahead, Buffers, Contents, Event, Place, Protocol, Step, Time, send, send_with};
+use crate::page::{Actions, Ahead, Buffers, Contents, Event, Outcome, Place, Protocol, Time, send, send_with};
 
 type Action = crate::page::Action<Msg>;
 
@@ -105,7 +105,7 @@ pub struct Entry {
 impl Entry {
     /// The rows about buffers; all others are the directory's.
     #[rustfmt::skip]
-    fn on(&mut self, buffers: Buffers, home: NodeId, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
+    fn on(&mut self, buffers: Buffers, home: NodeId, from: NodeId, msg: Msg, out: &mut Actions<Msg>) -> Result<Outcome, Impossible> {
         use Msg::{Announced, Buffered, Look, NoBuffer};
         use Phase::{Breaking, Owned, Shared};
         use Plain::{BreakReply, Fetch};
@@ -115,11 +115,11 @@ impl Entry {
             self.readers.note(buffers.interval, from);
         }
         Ok(match (self.directory.phase, msg) {
-            (Shared,                    Look) if buffers.held       => self.hand_out(from),
-            (Shared | Owned | Breaking, Look)                       => Step::done(&[send(from, NoBuffer)]),
-            (Shared,   Msg::Plain(Fetch { write })) if away && self.goes_by_buffer(buffers, from, write) => self.announce(buffers, from),
-            (Breaking, Msg::Plain(BreakReply)) if self.is_owner(from) && self.waiting(home) > 0 && self.readers.are_many(self.waiting(home)) => self.announce_all(home, from),
-            (Shared | Owned | Breaking, Msg::Plain(msg))            => return self.plain(buffers, home, from, msg),
+            (Shared,                    Look) if buffers.held       => self.hand_out(from, out),
+            (Shared | Owned | Breaking, Look)                       => out.done(&[send(from, NoBuffer)]),
+            (Shared,   Msg::Plain(Fetch { write })) if away && self.goes_by_buffer(buffers, from, write) => self.announce(buffers, from, out),
+            (Breaking, Msg::Plain(BreakReply)) if self.is_owner(from) && self.waiting(home) > 0 && self.readers.are_many(self.waiting(home)) => self.announce_all(home, from, out),
+            (Shared | Owned | Breaking, Msg::Plain(msg))            => return self.plain(buffers, home, from, msg, out),
             (Shared | Owned | Breaking, Buffered { .. } | NoBuffer | Announced)
                 => return Err(Impossible::Home { phase: self.directory.phase, from, msg }),
         })
@@ -133,27 +133,29 @@ impl Entry {
         !exclusive && !self.readers.announced.contains(from) && (buffers.held || self.readers.are_many(1))
     }
 
-    fn announce(&mut self, buffers: Buffers, from: NodeId) -> Step<Msg> {
+    fn announce(&mut self, buffers: Buffers, from: NodeId, out: &mut Actions<Msg>) -> Outcome {
         self.readers.announced = self.readers.announced.with(from);
         let tell = send(from, Msg::Announced);
-        if buffers.held { Step::done(&[tell]) } else { Step::done(&[Action::Broadcast, tell]) }
+        if buffers.held { out.done(&[tell]) } else { out.done(&[Action::Broadcast, tell]) }
     }
 
     /// The owner answered, and many wait: what all of them are sent otherwise is written once. The home's own views may
     /// wait too; they have the frame.
-    fn announce_all(&mut self, home: NodeId, owner: NodeId) -> Step<Msg> {
+    fn announce_all(&mut self, home: NodeId, owner: NodeId, out: &mut Actions<Msg>) -> Outcome {
         let waiting = self.directory.end_exclusive();
         let to = waiting.without(home);
         self.readers.announced = self.readers.announced.union(to);
-        let mut step = Step::done(if owner == home { &[] } else { &[Action::Install] });
-        step.actions.push(Action::Broadcast);
-        step.actions.push(Action::Send { to, msg: Msg::Announced, contents: Contents::Nothing });
+        if owner != home {
+            out.push(Action::Install);
+        }
+        out.push(Action::Broadcast);
+        out.push(Action::Send { to, msg: Msg::Announced, contents: Contents::Nothing });
         if waiting.contains(home) {
             self.directory.sharers = self.directory.sharers.with(home);
             let grant = Plain::Grant { exclusive: false, alone: false };
-            step.actions.push(send_with(home, Msg::Plain(grant), Contents::Frame));
+            out.push(send_with(home, Msg::Plain(grant), Contents::Frame));
         }
-        step
+        Outcome::Done
     }
 
     /// How many other nodes wait for the owner to leave exclusive mode.
@@ -162,27 +164,34 @@ impl Entry {
     }
 
     /// The page from the buffer, to a node that is a sharer from now on and misses nothing: a buffer has every flush.
-    fn hand_out(&mut self, from: NodeId) -> Step<Msg> {
+    fn hand_out(&mut self, from: NodeId, out: &mut Actions<Msg>) -> Outcome {
         let Directory { sharers, stale, .. } = &mut self.directory;
         (*sharers, *stale) = (sharers.with(from), stale.without(from));
         let alone = *sharers == NodeSet::only(from);
         self.readers.announced = self.readers.announced.without(from);
-        Step::done(&[send_with(from, Msg::Buffered { alone }, Contents::Received)])
+        out.done(&[send_with(from, Msg::Buffered { alone }, Contents::Received)])
     }
 
     /// The directory's own rows. A buffer goes first if the page changes: before the answer by which others are told.
-    fn plain(&mut self, buffers: Buffers, home: NodeId, from: NodeId, msg: Plain) -> Result<Step<Msg>, Impossible> {
+    fn plain(
+        &mut self,
+        buffers: Buffers,
+        home: NodeId,
+        from: NodeId,
+        msg: Plain,
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
         if matches!(msg, Plain::Fetch { .. }) {
             self.readers.announced = self.readers.announced.without(from);
         }
-        let step = self.directory.on(home, from, msg).map_err(Impossible::Plain)?.map(Msg::Plain);
+        let mut own = Actions::new();
+        let outcome = self.directory.on(home, from, msg, &mut own).map_err(Impossible::Plain)?;
         let changes = msg == Plain::Flush || self.directory.phase != Phase::Shared;
-        if !(buffers.held && changes) {
-            return Ok(step);
+        if buffers.held && changes {
+            out.push(Action::DropBuffer);
         }
-        let mut actions = Actions::of(&[Action::DropBuffer]);
-        step.actions.as_slice().iter().for_each(|&action| actions.push(action));
-        Ok(Step { actions, ..step })
+        out.lift(&own, Msg::Plain);
+        Ok(outcome)
     }
 
     fn is_owner(&self, node: NodeId) -> bool {
@@ -197,7 +206,8 @@ fn on_unit(
     place: Place,
     now: Time,
     event: Event<Msg>,
-) -> Result<Step<Msg>, Impossible> {
+    out: &mut Actions<Msg>,
+) -> Result<Outcome, Impossible> {
     let mode = unit.mode;
     let plain = match event {
         Event::ReadFault { view, since } => Event::ReadFault { view, since },
@@ -211,25 +221,27 @@ fn on_unit(
             Event::Recv { from, msg: Plain::Grant { exclusive: false, alone } }
         }
         Event::Recv { from, msg: Msg::Announced } if mode == Mode::Fetching => {
-            return Ok(Step::done(&[send(from, Msg::Look)]));
+            return Ok(out.done(&[send(from, Msg::Look)]));
         }
         Event::Recv { from, msg: Msg::NoBuffer } if mode == Mode::Fetching => {
-            return Ok(Step::done(&[send(from, Msg::Plain(Plain::Fetch { write: false }))]));
+            return Ok(out.done(&[send(from, Msg::Plain(Plain::Fetch { write: false }))]));
         }
         Event::Recv { msg: Msg::Look | Msg::Announced | Msg::NoBuffer, .. } => {
             return Err(Impossible::Copy { mode, event });
         }
     };
-    let step = unit.on(place, now, plain).map_err(Impossible::Plain)?;
+    let mut own = Actions::new();
+    let outcome = unit.on(place, now, plain, &mut own).map_err(Impossible::Plain)?;
     let looks = buffers.held && unit.flusher().is_none() && !unit.is_home(place.me);
-    Ok(step.map(|msg| match msg {
+    out.lift(&own, |msg| match msg {
         Plain::Fetch { .. } if looks => Msg::Look,
         Plain::Fetch { .. } | Plain::Grant { .. } | Plain::Upgrade | Plain::UpgradeReply { .. } | Plain::Break => {
             Msg::Plain(msg)
         }
         Plain::AskHome | Plain::HomeIs(_) | Plain::BreakReply | Plain::Flush | Plain::FlushAck(_) => Msg::Plain(msg),
         Plain::Leave | Plain::LeftAlone | Plain::Notice | Plain::NoticeAck => Msg::Plain(msg),
-    }))
+    });
+    Ok(outcome)
 }
 
 /// The variant's tables, for drivers.
@@ -245,17 +257,34 @@ impl Protocol for Broadcasting {
     const READS_AHEAD: bool = true;
     const BROADCASTS: bool = true;
 
-    fn on_unit(unit: &mut Unit, place: Place, now: Time, event: Event<Msg>) -> Result<Step<Msg>, Impossible> {
-        on_unit(unit, Buffers::default(), place, now, event)
+    fn on_unit(
+        unit: &mut Unit,
+        place: Place,
+        now: Time,
+        event: Event<Msg>,
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
+        on_unit(unit, Buffers::default(), place, now, event, out)
     }
 
-    fn on_directory(entry: &mut Entry, home: NodeId, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
-        entry.on(Buffers::default(), home, from, msg)
+    fn on_directory(
+        entry: &mut Entry,
+        home: NodeId,
+        from: NodeId,
+        msg: Msg,
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
+        entry.on(Buffers::default(), home, from, msg, out)
     }
 
-    fn on_manager(homes: &mut Homes, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
+    fn on_manager(homes: &mut Homes, from: NodeId, msg: Msg, out: &mut Actions<Msg>) -> Result<Outcome, Impossible> {
         match msg {
-            Msg::Plain(msg) => Ok(homes.on(from, msg).map_err(Impossible::Plain)?.map(Msg::Plain)),
+            Msg::Plain(msg) => {
+                let mut own = Actions::new();
+                let outcome = homes.on(from, msg, &mut own).map_err(Impossible::Plain)?;
+                out.lift(&own, Msg::Plain);
+                Ok(outcome)
+            }
             Msg::Look | Msg::Buffered { .. } | Msg::NoBuffer | Msg::Announced => Err(Impossible::Manager { from, msg }),
         }
     }
@@ -290,8 +319,9 @@ impl Protocol for Broadcasting {
         place: Place,
         now: Time,
         event: Event<Msg>,
-    ) -> Result<Step<Msg>, Impossible> {
-        on_unit(unit, buffers, place, now, event)
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
+        on_unit(unit, buffers, place, now, event, out)
     }
 
     fn on_directory_seeing(
@@ -300,8 +330,9 @@ impl Protocol for Broadcasting {
         home: NodeId,
         from: NodeId,
         msg: Msg,
-    ) -> Result<Step<Msg>, Impossible> {
-        entry.on(buffers, home, from, msg)
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
+        entry.on(buffers, home, from, msg, out)
     }
 }
 

@@ -3,8 +3,8 @@
 use finespun_types::{NodeId, NodeSet};
 use zerocopy::{FromZeros, Immutable};
 
-use super::vocabulary::{Action, Impossible, Msg, Phase, Step};
-use crate::page::{Contents, send, send_with};
+use super::vocabulary::{Action, Actions, Impossible, Msg, Phase};
+use crate::page::{Contents, Outcome, send, send_with};
 
 /// The directory entry of one unit, at its home. All-zero: nobody has touched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
@@ -26,22 +26,22 @@ impl Directory {
     /// # Errors
     /// [`Impossible`] when the pair cannot occur.
     #[rustfmt::skip]
-    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg, out: &mut Actions) -> Result<Outcome, Impossible> {
         use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, LeftAlone, Notice, NoticeAck, Upgrade, UpgradeReply};
         use Phase::{Breaking, Owned, Shared};
 
         let sharer = self.sharers.contains(from);
         Ok(match (self.phase, msg) {
-            (Shared,   Fetch { write })           => self.grant(from, write),
-            (Owned,    Fetch { .. }) if !sharer   => self.break_exclusive(from),
-            (Breaking, Fetch { .. }) if !sharer   => { self.waiting = self.waiting.with(from); Step::done(&[]) }
-            (Breaking, BreakReply) if sharer      => self.grant_waiting(home, from),
+            (Shared,   Fetch { write })           => self.grant(from, write, out),
+            (Owned,    Fetch { .. }) if !sharer   => self.break_exclusive(from, out),
+            (Breaking, Fetch { .. }) if !sharer   => { self.waiting = self.waiting.with(from); out.done(&[]) }
+            (Breaking, BreakReply) if sharer      => self.grant_waiting(home, from, out),
 
-            (Shared,   Upgrade) if sharer         => self.upgrade(from),
+            (Shared,   Upgrade) if sharer         => self.upgrade(from, out),
 
             // Apply before the answer reads the sharing set: whoever fetches in between gets the diff or the notice.
-            (Shared,   Flush) if sharer           => self.flush(home, from),
-            (Shared,   Leave) if sharer           => self.leave(home, from),
+            (Shared,   Flush) if sharer           => self.flush(home, from, out),
+            (Shared,   Leave) if sharer           => self.leave(home, from, out),
 
             // The owner has everything already; others cannot be sharers beside it; and what only requesters get.
             (Owned | Breaking, Fetch { .. } | Upgrade | Flush | Leave)
@@ -54,7 +54,7 @@ impl Directory {
     /// The page to one requester, which is a sharer from now on: before it is read, so that a flush in between
     /// sends it a notice. Where the home has a twin the twin: a store in the frame alone may be put back before its release, which
     /// then tells nobody.
-    fn grant(&mut self, from: NodeId, write: bool) -> Step {
+    fn grant(&mut self, from: NodeId, write: bool, out: &mut Actions) -> Outcome {
         self.sharers = self.sharers.with(from);
         self.stale = self.stale.without(from);
         let alone = self.sharers == NodeSet::only(from);
@@ -62,31 +62,31 @@ impl Directory {
         if exclusive {
             self.phase = Phase::Owned;
         }
-        Step::done(&[send_with(from, Msg::Grant { exclusive, alone }, Contents::Released)])
+        out.done(&[send_with(from, Msg::Grant { exclusive, alone }, Contents::Released)])
     }
 
     /// Exclusive mode without the page: only for the only sharer, and only if its copy misses nothing.
-    fn upgrade(&mut self, from: NodeId) -> Step {
+    fn upgrade(&mut self, from: NodeId, out: &mut Actions) -> Outcome {
         let granted = self.sharers == NodeSet::only(from) && !self.stale.contains(from);
         if granted {
             self.phase = Phase::Owned;
         }
-        Step::done(&[send(from, Msg::UpgradeReply { granted })])
+        out.done(&[send(from, Msg::UpgradeReply { granted })])
     }
 
-    fn break_exclusive(&mut self, from: NodeId) -> Step {
+    fn break_exclusive(&mut self, from: NodeId, out: &mut Actions) -> Outcome {
         self.phase = Phase::Breaking;
         self.waiting = NodeSet::only(from);
-        Step::done(&[Action::Send { to: self.sharers, msg: Msg::Break, contents: Contents::Nothing }])
+        out.done(&[Action::Send { to: self.sharers, msg: Msg::Break, contents: Contents::Nothing }])
     }
 
     /// The owner answered: all who waited get the page, as sharers beside the old owner.
-    fn grant_waiting(&mut self, home: NodeId, owner: NodeId) -> Step {
+    fn grant_waiting(&mut self, home: NodeId, owner: NodeId, out: &mut Actions) -> Outcome {
         let to = self.end_exclusive();
         self.sharers = self.sharers.union(to);
         let msg = Msg::Grant { exclusive: false, alone: false };
         let grants = Action::Send { to, msg, contents: Contents::Released };
-        if owner == home { Step::done(&[grants]) } else { Step::done(&[Action::Install, grants]) }
+        if owner == home { out.done(&[grants]) } else { out.done(&[Action::Install, grants]) }
     }
 
     /// The owner is a sharer now; returns who waited for that.
@@ -95,18 +95,18 @@ impl Directory {
         core::mem::replace(&mut self.waiting, NodeSet::EMPTY)
     }
 
-    fn flush(&mut self, home: NodeId, from: NodeId) -> Step {
+    fn flush(&mut self, home: NodeId, from: NodeId, out: &mut Actions) -> Outcome {
         self.stale = self.stale.union(self.sharers.without(from)).without(home);
         let ack = send(from, Msg::FlushAck(self.sharers));
         // To the home's twin, too, if it has one: it must not take the change for its own and tell everybody again.
-        if from == home { Step::done(&[ack]) } else { Step::done(&[Action::ApplyUpdate, ack]) }
+        if from == home { out.done(&[ack]) } else { out.done(&[Action::ApplyUpdate, ack]) }
     }
 
     /// The home's copy never leaves; if it is the last one, its next store may have exclusive mode.
-    fn leave(&mut self, home: NodeId, from: NodeId) -> Step {
+    fn leave(&mut self, home: NodeId, from: NodeId, out: &mut Actions) -> Outcome {
         self.sharers = self.sharers.without(from);
         self.stale = self.stale.without(from);
-        if self.sharers == NodeSet::only(home) { Step::done(&[send(home, Msg::LeftAlone)]) } else { Step::done(&[]) }
+        if self.sharers == NodeSet::only(home) { out.done(&[send(home, Msg::LeftAlone)]) } else { out.done(&[]) }
     }
 
     /// The owner, in exclusive mode or being asked to leave it.
@@ -130,10 +130,10 @@ impl Homes {
     /// # Errors
     /// [`Impossible`] for what is not asked of a manager.
     #[rustfmt::skip]
-    pub fn on(&mut self, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+    pub fn on(&mut self, from: NodeId, msg: Msg, out: &mut Actions) -> Result<Outcome, Impossible> {
         use Msg::{AskHome, Break, BreakReply, Fetch, Flush, FlushAck, Grant, HomeIs, Leave, LeftAlone, Notice, NoticeAck, Upgrade, UpgradeReply};
         match msg {
-            AskHome => Ok(Step::done(&[send(from, HomeIs(self.decide(from)))])),
+            AskHome => Ok(out.done(&[send(from, HomeIs(self.decide(from)))])),
             HomeIs(_) | Fetch { .. } | Grant { .. } | Upgrade | UpgradeReply { .. } | Break | BreakReply | Flush | FlushAck(_) | Leave | LeftAlone | Notice | NoticeAck
                 => Err(Impossible::Manager { from, msg }),
         }

@@ -83,16 +83,28 @@ impl Protocol for Cashmere {
     const KEEPS: bool = true;
     const READS_AHEAD: bool = true;
 
-    fn on_unit(unit: &mut Unit, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
-        unit.on(place, now, event)
+    fn on_unit(
+        unit: &mut Unit,
+        place: Place,
+        now: Time,
+        event: Event,
+        out: &mut Actions,
+    ) -> Result<Outcome, Impossible> {
+        unit.on(place, now, event, out)
     }
 
-    fn on_directory(directory: &mut Directory, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
-        directory.on(home, from, msg)
+    fn on_directory(
+        directory: &mut Directory,
+        home: NodeId,
+        from: NodeId,
+        msg: Msg,
+        out: &mut Actions,
+    ) -> Result<Outcome, Impossible> {
+        directory.on(home, from, msg, out)
     }
 
-    fn on_manager(homes: &mut Homes, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
-        homes.on(from, msg)
+    fn on_manager(homes: &mut Homes, from: NodeId, msg: Msg, out: &mut Actions) -> Result<Outcome, Impossible> {
+        homes.on(from, msg, out)
     }
 
     fn home(unit: &Unit) -> Option<NodeId> {

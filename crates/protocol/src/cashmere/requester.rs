@@ -3,7 +3,7 @@
 use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
 use zerocopy::{FromZeros, Immutable};
 
-use super::vocabulary::{Action, Actions, Event, Impossible, Mode, Msg, Step};
+use super::vocabulary::{Action, Actions, Event, Impossible, Mode, Msg};
 use crate::page::{self, Ahead, Contents, Outcome, Place, Time, send, send_with};
 
 /// The node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
@@ -89,47 +89,47 @@ impl Unit {
     /// # Errors
     /// [`Impossible`] when the pair cannot occur.
     #[rustfmt::skip]
-    pub fn on(&mut self, place: Place, now: Time, event: Event) -> Result<Step, Impossible> {
+    pub fn on(&mut self, place: Place, now: Time, event: Event, out: &mut Actions) -> Result<Outcome, Impossible> {
         use page::Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
         use Mode::{AskingHome, Exclusive, Fetching, NoCopy, Shared, Untouched, Upgrading};
         use Msg::{AskHome, Break, BreakReply, Fetch, FlushAck, Grant, HomeIs, Leave, LeftAlone, Notice, NoticeAck, Upgrade, UpgradeReply};
 
         Ok(match (self.mode, event) {
             // Faults.
-            (Untouched,              ReadFault { .. } | WriteFault { .. })  => return self.find_home(place, now, event),
-            (AskingHome | Fetching,  ReadFault { .. } | WriteFault { .. })  => Step::wait(&[]),
-            (NoCopy,                 ReadFault { view, .. })                => self.fetch(now, view, false),
-            (NoCopy,                 WriteFault { view, .. })               => self.fetch(now, view, true),
-            (Shared | Upgrading,     ReadFault { view, since })             => self.read_shared(place, now, view, since),
-            (Shared,                 WriteFault { view, .. })               => self.write_shared(place, now, view),
-            (Upgrading,              WriteFault { .. })                     => Step::wait(&[]),
-            (Exclusive,              ReadFault { view, .. })                => self.map_read(view, false),
-            (Exclusive,              WriteFault { view, .. })               => self.map_write(view),
+            (Untouched,              ReadFault { .. } | WriteFault { .. })  => return self.find_home(place, now, event, out),
+            (AskingHome | Fetching,  ReadFault { .. } | WriteFault { .. })  => out.wait(&[]),
+            (NoCopy,                 ReadFault { view, .. })                => self.fetch(now, view, false, out),
+            (NoCopy,                 WriteFault { view, .. })               => self.fetch(now, view, true, out),
+            (Shared | Upgrading,     ReadFault { view, since })             => self.read_shared(place, now, view, since, out),
+            (Shared,                 WriteFault { view, .. })               => self.write_shared(place, now, view, out),
+            (Upgrading,              WriteFault { .. })                     => out.wait(&[]),
+            (Exclusive,              ReadFault { view, .. })                => self.map_read(view, false, out),
+            (Exclusive,              WriteFault { view, .. })               => self.map_write(view, out),
 
             // Release. Not while a fetch is under way: its page would not have this diff, and would undo it in the
             // frame. Nor while another flush is: one at a time, so that its acknowledgements are told apart.
-            (Shared,     Flush { view, since, keep }) if self.dirty.contains(view) => self.flush(place, now, view, since, keep),
-            (Fetching,   Flush { view, .. })    if self.dirty.contains(view) => Step::wait(&[]),
-            (Shared,     NothingChanged) if self.flusher().is_some() => self.nothing_changed(place),
+            (Shared,     Flush { view, since, keep }) if self.dirty.contains(view) => self.flush(place, now, view, since, keep, out),
+            (Fetching,   Flush { view, .. })    if self.dirty.contains(view) => out.wait(&[]),
+            (Shared,     NothingChanged) if self.flusher().is_some() => self.nothing_changed(place, out),
 
             // Acquire.
-            (Shared | Fetching | Upgrading, Invalidate { view }) => self.invalidate(place, view),
-            (Untouched | AskingHome | NoCopy | Exclusive, Invalidate { view }) => { self.noticed = self.noticed.without(view); Step::done(&[]) }
+            (Shared | Fetching | Upgrading, Invalidate { view }) => self.invalidate(place, view, out),
+            (Untouched | AskingHome | NoCopy | Exclusive, Invalidate { view }) => { self.noticed = self.noticed.without(view); out.done(&[]) }
 
             // The home's answers.
-            (AskingHome, Recv { msg: HomeIs(home), .. })                     => { self.set_home(home); Step::done(&[Action::Wake]) }
-            (Fetching,   Recv { msg: Grant { exclusive, alone }, .. })       => self.granted(place, now, exclusive, alone),
-            (Upgrading,  Recv { msg: UpgradeReply { granted }, .. })         => self.upgraded(now, granted),
-            (Shared | Fetching, Recv { msg: FlushAck(sharers), .. }) if self.flusher().is_some() => self.flushed(place, sharers),
+            (AskingHome, Recv { msg: HomeIs(home), .. })                     => { self.set_home(home); out.done(&[Action::Wake]) }
+            (Fetching,   Recv { msg: Grant { exclusive, alone }, .. })       => self.granted(place, now, exclusive, alone, out),
+            (Upgrading,  Recv { msg: UpgradeReply { granted }, .. })         => self.upgraded(now, granted, out),
+            (Shared | Fetching, Recv { msg: FlushAck(sharers), .. }) if self.flusher().is_some() => self.flushed(place, sharers, out),
 
             // The home asks, and tells.
-            (Exclusive,  Recv { msg: Break, .. })                            => self.leave_exclusive(place),
-            (Shared | Upgrading, Recv { msg: LeftAlone, .. }) if self.is_home(place.me) => { self.left_alone = true; Step::done(&[]) }
+            (Exclusive,  Recv { msg: Break, .. })                            => self.leave_exclusive(place, out),
+            (Shared | Upgrading, Recv { msg: LeftAlone, .. }) if self.is_home(place.me) => { self.left_alone = true; out.done(&[]) }
 
             // Other releasers. In exclusive mode the copy has it: the home granted after the flush.
-            (Shared | Fetching | Upgrading, Recv { from, msg: Notice })      => self.notice(now, from),
-            (Untouched | AskingHome | NoCopy | Exclusive, Recv { from, msg: Notice }) => Step::done(&[send(from, NoticeAck)]),
-            (Shared | Fetching, Recv { msg: NoticeAck, .. }) if self.acks_due > 0 => self.notice_acked(place),
+            (Shared | Fetching | Upgrading, Recv { from, msg: Notice })      => self.notice(now, from, out),
+            (Untouched | AskingHome | NoCopy | Exclusive, Recv { from, msg: Notice }) => out.done(&[send(from, NoticeAck)]),
+            (Shared | Fetching, Recv { msg: NoticeAck, .. }) if self.acks_due > 0 => self.notice_acked(place, out),
 
             // Everything else, spelled out.
             (Untouched | AskingHome | NoCopy | Exclusive | Upgrading, Flush { .. })  // no dirty view in these modes
@@ -149,13 +149,13 @@ impl Unit {
     }
 
     /// Whom to ask for the page: the address may say, else the manager does.
-    fn find_home(&mut self, place: Place, now: Time, fault: Event) -> Result<Step, Impossible> {
+    fn find_home(&mut self, place: Place, now: Time, fault: Event, out: &mut Actions) -> Result<Outcome, Impossible> {
         if let Some(home) = place.fixed_home {
             self.set_home(home);
-            return self.on(place, now, fault);
+            return self.on(place, now, fault, out);
         }
         self.mode = Mode::AskingHome;
-        Ok(Step::wait(&[send(place.manager, Msg::AskHome)]))
+        Ok(out.wait(&[send(place.manager, Msg::AskHome)]))
     }
 
     fn set_home(&mut self, home: NodeId) {
@@ -175,11 +175,11 @@ impl Unit {
 
     /// Asks for the page. The copy will be as new as this moment, not as the moment it arrives: a notice in between
     /// makes it out of date again.
-    fn fetch(&mut self, now: Time, view: ViewId, write: bool) -> Step {
+    fn fetch(&mut self, now: Time, view: ViewId, write: bool, out: &mut Actions) -> Outcome {
         self.mode = Mode::Fetching;
         self.fetched_for = self.fetched_for.with(view);
         self.asked = now;
-        Step::wait(&[send(self.known_home(), Msg::Fetch { write })])
+        out.wait(&[send(self.known_home(), Msg::Fetch { write })])
     }
 
     /// Can this view's access be served from the copy as it is? A copy fetched for this very fault is new enough for it,
@@ -189,158 +189,151 @@ impl Unit {
         self.is_current(place.me) || self.fetched_for.contains(view) || self.mapped.contains(view)
     }
 
-    fn read_shared(&mut self, place: Place, now: Time, view: ViewId, since: Time) -> Step {
+    fn read_shared(&mut self, place: Place, now: Time, view: ViewId, since: Time, out: &mut Actions) -> Outcome {
         if self.serves(place, view) {
             let skipped = !self.mapped.contains(view) && !self.is_home(place.me) && self.updated < since;
-            self.map_read(view, skipped)
+            self.map_read(view, skipped, out)
         } else if self.mode == Mode::Upgrading {
-            Step::wait(&[]) // the answer first: one question to the home at a time
+            out.wait(&[]) // the answer first: one question to the home at a time
         } else {
-            self.fetch(now, view, false)
+            self.fetch(now, view, false, out)
         }
     }
 
-    fn write_shared(&mut self, place: Place, now: Time, view: ViewId) -> Step {
+    fn write_shared(&mut self, place: Place, now: Time, view: ViewId, out: &mut Actions) -> Outcome {
         if self.writers.contains(view) {
-            return self.map_write(view);
+            return self.map_write(view, out);
         }
         if !self.serves(place, view) {
             // Exclusive mode is asked for only when nothing of an earlier interval is still owed.
-            return self.fetch(now, view, self.dirty.is_empty() && self.flusher().is_none());
+            return self.fetch(now, view, self.dirty.is_empty() && self.flusher().is_none(), out);
         }
         let first_writer = self.dirty.is_empty();
         if first_writer && (self.alone || self.left_alone) && self.flusher().is_none() {
             self.mode = Mode::Upgrading;
-            return Step::wait(&[send(self.known_home(), Msg::Upgrade)]);
+            return out.wait(&[send(self.known_home(), Msg::Upgrade)]);
         }
         // The twin before the right to write: it must not have this view's stores.
-        let mut step = Step::done(&[]);
         if !self.has_twin && !self.is_home(place.me) {
             self.has_twin = true;
-            step.actions.push(Action::MakeTwin);
+            out.push(Action::MakeTwin);
         }
         if !self.dirty.contains(view) {
             self.dirty = self.dirty.with(view);
-            step.actions.push(Action::ListDirty(ViewSet::only(view)));
+            out.push(Action::ListDirty(ViewSet::only(view)));
         }
-        self.allow_write(view, &mut step.actions);
-        step
+        self.allow_write(view, out);
+        Outcome::Done
     }
 
-    fn map_read(&mut self, view: ViewId, fetch_skipped: bool) -> Step {
-        let mut step = Step::done(&[]);
+    fn map_read(&mut self, view: ViewId, fetch_skipped: bool, out: &mut Actions) -> Outcome {
         if fetch_skipped {
-            step.actions.push(Action::FetchSkipped);
+            out.push(Action::FetchSkipped);
         }
         // A view that may write already keeps that right: the fault was spurious, or the mapping was lost.
         let access = if self.writers.contains(view) { Access::Write } else { Access::Read };
         self.fetched_for = self.fetched_for.without(view);
         self.mapped = self.mapped.with(view);
-        step.actions.push(Action::Protect { view, access });
-        step
+        out.push(Action::Protect { view, access });
+        Outcome::Done
     }
 
-    fn map_write(&mut self, view: ViewId) -> Step {
-        let mut step = Step::done(&[]);
-        self.allow_write(view, &mut step.actions);
-        step
+    fn map_write(&mut self, view: ViewId, out: &mut Actions) -> Outcome {
+        self.allow_write(view, out);
+        Outcome::Done
     }
 
-    fn allow_write(&mut self, view: ViewId, actions: &mut Actions) {
+    fn allow_write(&mut self, view: ViewId, out: &mut Actions) {
         self.fetched_for = self.fetched_for.without(view);
         self.mapped = self.mapped.with(view);
         self.writers = self.writers.with(view);
-        actions.push(Action::Protect { view, access: Access::Write });
+        out.push(Action::Protect { view, access: Access::Write });
     }
 
     /// The page came. Local writers keep their stores: what they have not flushed is in the frame and not in the twin.
-    fn granted(&mut self, place: Place, now: Time, exclusive: bool, alone: bool) -> Step {
+    fn granted(&mut self, place: Place, now: Time, exclusive: bool, alone: bool, out: &mut Actions) -> Outcome {
         self.updated = self.asked;
         self.alone = alone;
         self.mode = Mode::Shared;
-        let mut step = Step::done(&[]);
         if !self.is_home(place.me) {
-            step.actions.push(if self.has_twin { Action::Merge } else { Action::Install });
+            out.push(if self.has_twin { Action::Merge } else { Action::Install });
         }
         if exclusive {
-            self.enter_exclusive(now, &mut step.actions);
+            self.enter_exclusive(now, out);
         }
-        step.actions.push(Action::Wake);
-        step
+        out.push(Action::Wake);
+        Outcome::Done
     }
 
-    pub(super) fn upgraded(&mut self, now: Time, granted: bool) -> Step {
+    pub(super) fn upgraded(&mut self, now: Time, granted: bool, out: &mut Actions) -> Outcome {
         self.mode = Mode::Shared;
         (self.alone, self.left_alone) = (false, false);
-        let mut step = Step::done(&[]);
         if granted {
-            self.enter_exclusive(now, &mut step.actions);
+            self.enter_exclusive(now, out);
         }
-        step.actions.push(Action::Wake);
-        step
+        out.push(Action::Wake);
+        Outcome::Done
     }
 
     /// The home says: only you, and nothing is missing. Notices that came before are thereby obeyed.
-    fn enter_exclusive(&mut self, now: Time, actions: &mut Actions) {
+    fn enter_exclusive(&mut self, now: Time, out: &mut Actions) {
         self.mode = Mode::Exclusive;
         self.updated = now;
-        actions.push(Action::EnteredExclusive);
+        out.push(Action::EnteredExclusive);
     }
 
     /// Another node wants the page. The writers go on writing, so they get the unit on their dirty lists
     /// (no-longer-exclusive notices) and a twin that holds what the home is sent. The lists first: a store that misses
     /// the twin is then made by a view whose next release finds the unit on its list. At the home a twin, too: mostly nobody has
     /// written since, and who fetched the page need not be told.
-    fn leave_exclusive(&mut self, place: Place) -> Step {
+    fn leave_exclusive(&mut self, place: Place, out: &mut Actions) -> Outcome {
         let home = self.known_home();
         self.mode = Mode::Shared;
         self.alone = false;
-        let mut step = Step::done(&[]);
         let written = !self.writers.is_empty();
         if written {
             self.dirty = self.writers;
             self.has_twin = true;
-            step.actions.push(Action::ListDirty(self.writers));
-            step.actions.push(Action::MakeTwin);
+            out.push(Action::ListDirty(self.writers));
+            out.push(Action::MakeTwin);
         }
         let contents = match (self.is_home(place.me), written) {
             (true, _) => Contents::Nothing,
             (false, false) => Contents::Frame,
             (false, true) => Contents::Twin,
         };
-        step.actions.push(send_with(home, Msg::BreakReply, contents));
-        step
+        out.push(send_with(home, Msg::BreakReply, contents));
+        Outcome::Done
     }
 
     /// One unit of a release: rights first, so that the view's later stores fault and make a new twin; then the diff. A view that
     /// keeps the right stays on the dirty list instead, and the twin becomes what was flushed. Not the only sharer: its next
     /// fault brings exclusive mode, which costs nothing at all.
-    fn flush(&mut self, place: Place, now: Time, view: ViewId, since: Time, keep: bool) -> Step {
+    fn flush(&mut self, place: Place, now: Time, view: ViewId, since: Time, keep: bool, out: &mut Actions) -> Outcome {
         if self.flusher().is_some() {
-            return Step::wait(&[]);
+            return out.wait(&[]);
         }
         let skipped = self.flushed > since;
         let keeps = keep && self.writers.contains(view) && !skipped && !self.alone;
-        let mut actions = Actions::NONE;
         if keeps {
-            actions.push(Action::ListDirty(ViewSet::only(view)));
-            actions.push(Action::RightKept);
+            out.push(Action::ListDirty(ViewSet::only(view)));
+            out.push(Action::RightKept);
         } else {
             self.dirty = self.dirty.without(view);
             if self.writers.contains(view) {
                 self.writers = self.writers.without(view);
-                actions.push(Action::Protect { view, access: Access::Read });
+                out.push(Action::Protect { view, access: Access::Read });
             }
         }
         if skipped {
             // Somebody flushed this unit after the release began, all this view's stores with it [Cashmere05 §2.1].
-            actions.push(Action::FlushSkipped);
+            out.push(Action::FlushSkipped);
             if self.dirty.is_empty() && self.has_twin {
                 self.has_twin = false;
-                actions.push(Action::DropTwin);
+                out.push(Action::DropTwin);
             }
-            self.leave_if_unmapped(place, &mut actions);
-            return Step { outcome: Outcome::Done, actions };
+            self.leave_if_unmapped(place, out);
+            return Outcome::Done;
         }
         self.flushed = now;
         self.flusher_plus_one = view.0 + 1;
@@ -349,7 +342,7 @@ impl Unit {
             // tell all sharers. Made before they are told of this one, so what it has is no news to any of them afterwards.
             if keeps {
                 self.has_twin = true;
-                actions.push(Action::MakeTwin);
+                out.push(Action::MakeTwin);
             }
             Contents::Nothing
         } else {
@@ -357,80 +350,78 @@ impl Unit {
             self.has_twin = refresh;
             Contents::Diff { refresh }
         };
-        actions.push(send_with(self.known_home(), Msg::Flush, contents));
-        Step { outcome: Outcome::Begun, actions }
+        out.push(send_with(self.known_home(), Msg::Flush, contents));
+        Outcome::Begun
     }
 
-    fn nothing_changed(&mut self, place: Place) -> Step {
+    fn nothing_changed(&mut self, place: Place, out: &mut Actions) -> Outcome {
         let kept = self.flusher().is_some_and(|view| self.writers.contains(view));
-        let mut step = self.flush_done(place);
+        let outcome = self.flush_done(place, out);
         if kept {
-            step.actions.push(Action::KeptInVain);
+            out.push(Action::KeptInVain);
         }
-        step
+        outcome
     }
 
     /// The home applied the diff and told the sharing set: notices to the others. The home needs none, its frame has
     /// the changes [Cashmere05 §2.1].
-    fn flushed(&mut self, place: Place, sharers: NodeSet) -> Step {
+    fn flushed(&mut self, place: Place, sharers: NodeSet, out: &mut Actions) -> Outcome {
         let others = sharers.without(place.me).without(self.known_home());
         self.alone = sharers == NodeSet::only(place.me);
         if others.is_empty() {
-            return self.flush_done(place);
+            return self.flush_done(place, out);
         }
         self.acks_due = others.len() as u8;
-        Step::done(&[Action::Send { to: others, msg: Msg::Notice, contents: Contents::Nothing }])
+        out.done(&[Action::Send { to: others, msg: Msg::Notice, contents: Contents::Nothing }])
     }
 
-    fn notice_acked(&mut self, place: Place) -> Step {
+    fn notice_acked(&mut self, place: Place, out: &mut Actions) -> Outcome {
         self.acks_due -= 1;
-        if self.acks_due == 0 { self.flush_done(place) } else { Step::done(&[]) }
+        if self.acks_due == 0 { self.flush_done(place, out) } else { out.done(&[]) }
     }
 
-    fn flush_done(&mut self, place: Place) -> Step {
+    fn flush_done(&mut self, place: Place, out: &mut Actions) -> Outcome {
         let view = self.flusher().expect("the rows that call this have a flush under way");
         self.flusher_plus_one = 0;
-        let mut step = Step::done(&[Action::FlushDone(view)]);
-        self.leave_if_unmapped(place, &mut step.actions);
-        step.actions.push(Action::Wake);
-        step
+        out.push(Action::FlushDone(view));
+        self.leave_if_unmapped(place, out);
+        out.push(Action::Wake);
+        Outcome::Done
     }
 
     /// A write notice arrived: listed for every view that maps the unit or is about to, obeyed at its next acquire.
-    fn notice(&mut self, now: Time, from: NodeId) -> Step {
+    fn notice(&mut self, now: Time, from: NodeId, out: &mut Actions) -> Outcome {
         self.noticed_at = now;
         let news = self.mapped.union(self.fetched_for).minus(self.noticed);
         self.noticed = self.noticed.union(news);
-        let mut step = Step::done(&[]);
         if !news.is_empty() {
-            step.actions.push(Action::ListNotice(news));
+            out.push(Action::ListNotice(news));
         }
-        step.actions.push(send(from, Msg::NoticeAck));
-        step
+        out.push(send(from, Msg::NoticeAck));
+        Outcome::Done
     }
 
     /// Obeys a notice, unless the frame was fetched anew since it came.
-    fn invalidate(&mut self, place: Place, view: ViewId) -> Step {
+    fn invalidate(&mut self, place: Place, view: ViewId, out: &mut Actions) -> Outcome {
         self.noticed = self.noticed.without(view);
         self.fetched_for = self.fetched_for.without(view);
-        let mut step = Step::done(&[]);
         if self.mapped.contains(view) && !self.is_current(place.me) {
             self.mapped = self.mapped.without(view);
             self.writers = self.writers.without(view);
-            step.actions.push(Action::Protect { view, access: Access::None });
-            self.leave_if_unmapped(place, &mut step.actions);
+            out.push(Action::Protect { view, access: Access::None });
+            self.leave_if_unmapped(place, out);
         }
-        step
+        Outcome::Done
     }
 
     /// Nobody on the node maps the unit and nothing of it is owed to the home: out of the sharing set. The home itself
     /// stays: its frame needs no care.
-    fn leave_if_unmapped(&mut self, place: Place, actions: &mut Actions) {
+    fn leave_if_unmapped(&mut self, place: Place, out: &mut Actions) {
         let owes = !self.dirty.is_empty() || self.flusher().is_some();
         if self.mode == Mode::Shared && self.mapped.is_empty() && !owes && !self.is_home(place.me) {
             self.mode = Mode::NoCopy;
             self.fetched_for = ViewSet::EMPTY;
-            actions.push(send(self.known_home(), Msg::Leave));
+            out.push(send(self.known_home(), Msg::Leave));
         }
     }
 }

@@ -27,7 +27,7 @@ impl Copy {
 
     pub fn on(&mut self, event: Event) -> Step {
         self.now += 1;
-        self.unit.on(self.place, self.now, event).expect("the table has a row")
+        Step::of(|out| self.unit.on(self.place, self.now, event, out)).expect("the table has a row")
     }
 
     pub fn recv(&mut self, from: NodeId, msg: Msg) -> Step {

@@ -50,7 +50,7 @@ use zerocopy::{FromZeros, Immutable};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
 use crate::catalogue::catalogue;
-use crate::page::{Action, Ahead, Contents, Event, Outcome, Place, Protocol, Step, Time, send, send_with};
+use crate::page::{Action, Actions, Ahead, Contents, Event, Outcome, Place, Protocol, Time, send, send_with};
 
 catalogue! {
     /// The messages: those of the other variants, and what moves a home.
@@ -116,11 +116,17 @@ impl Copied {
     ///
     /// # Errors
     /// [`Impossible`] when the pair cannot occur.
-    pub fn on(&mut self, place: Place, now: Time, event: Event<Msg>) -> Result<Step<Msg>, Impossible> {
+    pub fn on(
+        &mut self,
+        place: Place,
+        now: Time,
+        event: Event<Msg>,
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
         let plain = match event {
-            Event::WriteFault { view, .. } if self.asks_for_home(place, view) => return Ok(self.ask()),
+            Event::WriteFault { view, .. } if self.asks_for_home(place, view) => return Ok(self.ask(out)),
             Event::ReadFault { view, .. } | Event::WriteFault { view, .. } if self.must_flush_first(place, view) => {
-                return Ok(Step::wait(&[]));
+                return Ok(out.wait(&[]));
             }
             Event::ReadFault { view, since } => Event::ReadFault { view, since },
             Event::WriteFault { view, since } => Event::WriteFault { view, since },
@@ -131,29 +137,31 @@ impl Copied {
                 self.hear(from, msg);
                 Event::Recv { from, msg }
             }
-            Event::Recv { from, msg } => return self.on_move(place, now, from, msg),
+            Event::Recv { from, msg } => return self.on_move(place, now, from, msg, out),
         };
-        let step = self.unit.on(place, now, plain).map_err(Impossible::Plain)?;
-        if matches!(event, Event::WriteFault { .. }) && step.outcome == Outcome::Done {
+        let mut own = Actions::new();
+        let outcome = self.unit.on(place, now, plain, &mut own).map_err(Impossible::Plain)?;
+        out.lift(&own, Msg::Plain);
+        if matches!(event, Event::WriteFault { .. }) && outcome == Outcome::Done {
             self.about_to_write = false;
         }
-        Ok(step.map(Msg::Plain))
+        Ok(outcome)
     }
 
     #[rustfmt::skip]
-    fn on_move(&mut self, place: Place, now: Time, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
+    fn on_move(&mut self, place: Place, now: Time, from: NodeId, msg: Msg, out: &mut Actions<Msg>) -> Result<Outcome, Impossible> {
         use Mode::{AskingHome, Exclusive, Fetching, NoCopy, Shared, Untouched, Upgrading};
         use Msg::{Adopt, FetchFor, FlushFor, Migrate, Migrated, Stay, Yield, Yielded};
 
         Ok(match (self.unit.mode, msg) {
-            (Shared,             Yield { to }) if !self.is_writing() => self.give_home(place, now, to),
+            (Shared,             Yield { to }) if !self.is_writing() => self.give_home(place, now, to, out),
             // The home by its address that never touched the unit.
-            (Untouched | NoCopy, Yield { to })                       => self.give_home(place, now, to),
+            (Untouched | NoCopy, Yield { to })                       => self.give_home(place, now, to, out),
             // It writes, or is about to.
-            (Shared | AskingHome, Yield { to })                      => Step::done(&[send(to, Stay)]),
+            (Shared | AskingHome, Yield { to })                      => out.done(&[send(to, Stay)]),
 
-            (Upgrading, Migrated { sharers }) if self.asking  => self.take_home(place, now, sharers),
-            (Upgrading, Stay) if self.asking                         => self.go_without(now),
+            (Upgrading, Migrated { sharers }) if self.asking  => self.take_home(place, now, sharers, out),
+            (Upgrading, Stay) if self.asking                         => self.go_without(now, out),
 
             // At home, the copy needs no answer from elsewhere; an owner's home does not move; and what only homes get.
             (Fetching | Upgrading | Exclusive, Yield { .. })
@@ -173,10 +181,10 @@ impl Copied {
         makes_twin && away && !self.home_writes
     }
 
-    fn ask(&mut self) -> Step<Msg> {
+    fn ask(&mut self, out: &mut Actions<Msg>) -> Outcome {
         self.asking = true;
         self.unit.mode = Mode::Upgrading;
-        Step::wait(&[send(self.unit.known_home(), Msg::Migrate)])
+        out.wait(&[send(self.unit.known_home(), Msg::Migrate)])
     }
 
     /// A fetch must not overtake the node's own flush: the hint may change between them, and the way with it.
@@ -203,7 +211,7 @@ impl Copied {
     }
 
     /// At the home: from now on a node like others, with a copy that has everything.
-    fn give_home(&mut self, place: Place, now: Time, to: NodeId) -> Step<Msg> {
+    fn give_home(&mut self, place: Place, now: Time, to: NodeId, out: &mut Actions<Msg>) -> Outcome {
         let unit = &mut self.unit;
         unit.move_home(to);
         unit.updated = now;
@@ -213,26 +221,27 @@ impl Copied {
         if leaves {
             unit.mode = Mode::NoCopy;
         }
-        Step::done(&[send(place.me, Msg::Yielded { to, leaves })])
+        out.done(&[send(place.me, Msg::Yielded { to, leaves })])
     }
 
     /// The frame is the master copy now: it misses nothing, the old home says.
-    fn take_home(&mut self, place: Place, now: Time, sharers: NodeSet) -> Step<Msg> {
+    fn take_home(&mut self, place: Place, now: Time, sharers: NodeSet, out: &mut Actions<Msg>) -> Outcome {
         self.asking = false;
         self.about_to_write = true;
         self.unit.mode = Mode::Shared;
         self.unit.move_home(place.me);
         self.unit.updated = now;
-        Step::done(&[send(place.me, Msg::Adopt { sharers }), Action::HomeMoved, Action::Wake])
+        out.done(&[send(place.me, Msg::Adopt { sharers }), Action::HomeMoved, Action::Wake])
     }
 
-    fn go_without(&mut self, now: Time) -> Step<Msg> {
+    fn go_without(&mut self, now: Time, out: &mut Actions<Msg>) -> Outcome {
         self.asking = false;
         self.home_writes = true;
-        let mut step = Step::done(&[Action::HomeKept]);
-        let refused = self.unit.upgraded(now, false);
-        refused.actions.as_slice().iter().for_each(|action| step.actions.push(action.map(Msg::Plain)));
-        step
+        let mut own = Actions::new();
+        let outcome = self.unit.upgraded(now, false, &mut own);
+        out.push(Action::HomeKept);
+        out.lift(&own, Msg::Plain);
+        outcome
     }
 }
 
@@ -257,22 +266,25 @@ impl Entry {
     ///
     /// # Errors
     /// [`Impossible`] when the pair cannot occur.
-    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
+    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg, out: &mut Actions<Msg>) -> Result<Outcome, Impossible> {
         match (self.moved_to(), msg) {
             (None, Msg::Plain(msg)) => {
-                Ok(self.directory.on(home, from, msg).map_err(Impossible::Plain)?.map(Msg::Plain))
+                let mut own = Actions::new();
+                let outcome = self.directory.on(home, from, msg, &mut own).map_err(Impossible::Plain)?;
+                out.lift(&own, Msg::Plain);
+                Ok(outcome)
             }
-            (Some(to), Msg::Plain(msg)) => self.pass_on(to, from, msg),
-            (None | Some(_), Msg::FetchFor { of, write }) => self.on(home, of, Msg::Plain(Plain::Fetch { write })),
-            (None | Some(_), Msg::FlushFor { of }) => self.on(home, of, Msg::Plain(Plain::Flush)),
-            (None, Msg::Migrate) if self.may_go_to(from) => Ok(Step::done(&[send(home, Msg::Yield { to: from })])),
-            (None | Some(_), Msg::Migrate) => Ok(Step::done(&[send(from, Msg::Stay)])),
-            (None, Msg::Yielded { to, leaves }) => Ok(self.go_to(home, to, leaves)),
+            (Some(to), Msg::Plain(msg)) => self.pass_on(to, from, msg, out),
+            (None | Some(_), Msg::FetchFor { of, write }) => self.on(home, of, Msg::Plain(Plain::Fetch { write }), out),
+            (None | Some(_), Msg::FlushFor { of }) => self.on(home, of, Msg::Plain(Plain::Flush), out),
+            (None, Msg::Migrate) if self.may_go_to(from) => Ok(out.done(&[send(home, Msg::Yield { to: from })])),
+            (None | Some(_), Msg::Migrate) => Ok(out.done(&[send(from, Msg::Stay)])),
+            (None, Msg::Yielded { to, leaves }) => Ok(self.go_to(home, to, leaves, out)),
             (None | Some(_), Msg::Adopt { sharers }) => {
                 // As after the flush that is to come, for which the home has moved: all others miss it.
                 let stale = sharers.without(home);
                 *self = Self { directory: Directory { sharers, stale, ..Directory::default() }, moved_to_plus_one: 0 };
-                Ok(Step::done(&[]))
+                Ok(out.done(&[]))
             }
             (Some(_), Msg::Yielded { .. }) | (None | Some(_), Msg::Yield { .. } | Msg::Migrated { .. } | Msg::Stay) => {
                 Err(Impossible::Home { phase: self.directory.phase, from, msg })
@@ -281,12 +293,12 @@ impl Entry {
     }
 
     /// At a former home.
-    fn pass_on(&self, to: NodeId, from: NodeId, msg: Plain) -> Result<Step<Msg>, Impossible> {
+    fn pass_on(&self, to: NodeId, from: NodeId, msg: Plain, out: &mut Actions<Msg>) -> Result<Outcome, Impossible> {
         Ok(match msg {
-            Plain::Fetch { write } => Step::done(&[send(to, Msg::FetchFor { of: from, write })]),
-            Plain::Flush => Step::done(&[send_with(to, Msg::FlushFor { of: from }, Contents::Received)]),
-            Plain::Upgrade => Step::done(&[send(from, Msg::Plain(Plain::UpgradeReply { granted: false }))]),
-            Plain::Leave => Step::done(&[]),
+            Plain::Fetch { write } => out.done(&[send(to, Msg::FetchFor { of: from, write })]),
+            Plain::Flush => out.done(&[send_with(to, Msg::FlushFor { of: from }, Contents::Received)]),
+            Plain::Upgrade => out.done(&[send(from, Msg::Plain(Plain::UpgradeReply { granted: false }))]),
+            Plain::Leave => out.done(&[]),
             // The home does not move while an owner is to answer; and what only copies and managers get.
             Plain::BreakReply
             | Plain::AskHome
@@ -309,11 +321,11 @@ impl Entry {
         phase == Phase::Shared && sharers.contains(node) && !stale.contains(node)
     }
 
-    fn go_to(&mut self, home: NodeId, to: NodeId, leaves: bool) -> Step<Msg> {
+    fn go_to(&mut self, home: NodeId, to: NodeId, leaves: bool, out: &mut Actions<Msg>) -> Outcome {
         let Directory { sharers, .. } = core::mem::take(&mut self.directory);
         let sharers = if leaves { sharers.without(home) } else { sharers };
         self.moved_to_plus_one = to.0 + 1;
-        Step::done(&[send(to, Msg::Migrated { sharers })])
+        out.done(&[send(to, Msg::Migrated { sharers })])
     }
 }
 
@@ -329,17 +341,34 @@ impl Protocol for Migrating {
     type Impossible = Impossible;
     const READS_AHEAD: bool = true;
 
-    fn on_unit(copied: &mut Copied, place: Place, now: Time, event: Event<Msg>) -> Result<Step<Msg>, Impossible> {
-        copied.on(place, now, event)
+    fn on_unit(
+        copied: &mut Copied,
+        place: Place,
+        now: Time,
+        event: Event<Msg>,
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
+        copied.on(place, now, event, out)
     }
 
-    fn on_directory(entry: &mut Entry, home: NodeId, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
-        entry.on(home, from, msg)
+    fn on_directory(
+        entry: &mut Entry,
+        home: NodeId,
+        from: NodeId,
+        msg: Msg,
+        out: &mut Actions<Msg>,
+    ) -> Result<Outcome, Impossible> {
+        entry.on(home, from, msg, out)
     }
 
-    fn on_manager(homes: &mut Homes, from: NodeId, msg: Msg) -> Result<Step<Msg>, Impossible> {
+    fn on_manager(homes: &mut Homes, from: NodeId, msg: Msg, out: &mut Actions<Msg>) -> Result<Outcome, Impossible> {
         match msg {
-            Msg::Plain(msg) => Ok(homes.on(from, msg).map_err(Impossible::Plain)?.map(Msg::Plain)),
+            Msg::Plain(msg) => {
+                let mut own = Actions::new();
+                let outcome = homes.on(from, msg, &mut own).map_err(Impossible::Plain)?;
+                out.lift(&own, Msg::Plain);
+                Ok(outcome)
+            }
             Msg::Migrate
             | Msg::Yield { .. }
             | Msg::Yielded { .. }

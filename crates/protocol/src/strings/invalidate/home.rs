@@ -3,8 +3,8 @@
 use finespun_types::{NodeId, NodeSet};
 use zerocopy::{FromZeros, Immutable};
 
-use super::vocabulary::{Action, Impossible, Msg, Phase, Step};
-use crate::page::{Contents, send, send_with};
+use super::vocabulary::{Action, Actions, Impossible, Msg, Phase};
+use crate::page::{Contents, Outcome, send, send_with};
 
 /// The directory entry of one unit, at its home. All-zero: nobody has touched it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
@@ -32,20 +32,19 @@ impl Directory {
     /// # Errors
     /// [`Impossible`] when the pair cannot occur.
     #[rustfmt::skip]
-    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+    pub fn on(&mut self, home: NodeId, from: NodeId, msg: Msg, out: &mut Actions) -> Result<Outcome, Impossible> {
         use Msg::{AskHome, Fetch, Grant, HomeIs, Invalidate, InvalidateAck, Recall, RecallReply};
         use Phase::{Invalidating, Owned, Recalling, Shared};
 
         let sharer = self.sharers.contains(from);
-        let mut step = Step::done(&[]);
         match (self.phase, msg) {
-            (Shared,                   Fetch { write })           => { self.wait(from, write); self.next(&mut step); }
-            (Owned,                    Fetch { write }) if !sharer => { self.wait(from, write); self.next(&mut step); }
+            (Shared,                   Fetch { write })           => { self.wait(from, write); self.next(out); }
+            (Owned,                    Fetch { write }) if !sharer => { self.wait(from, write); self.next(out); }
             // Also from a node whose acknowledgement is still on its way.
             (Invalidating | Recalling, Fetch { write })           => self.wait(from, write),
 
-            (Invalidating, InvalidateAck) if sharer               => self.left(from, &mut step),
-            (Recalling,    RecallReply)   if sharer               => self.recalled(home, from, &mut step),
+            (Invalidating, InvalidateAck) if sharer               => self.left(from, out),
+            (Recalling,    RecallReply)   if sharer               => self.recalled(home, from, out),
 
             (Owned, Fetch { .. })                                  // the owner has everything already
             | (Shared | Owned | Recalling, InvalidateAck) | (Shared | Owned | Invalidating, RecallReply)
@@ -53,7 +52,7 @@ impl Directory {
             | (Shared | Owned | Invalidating | Recalling, AskHome | HomeIs(_) | Grant { .. } | Invalidate | Recall { .. })
                 => return Err(Impossible::Directory { phase: self.phase, from, msg }),
         }
-        Ok(step)
+        Ok(Outcome::Done)
     }
 
     fn wait(&mut self, from: NodeId, write: bool) {
@@ -62,14 +61,14 @@ impl Directory {
     }
 
     /// Serves the next ones, as long as nobody has to be asked: readers all together, writers one by one, in turn.
-    fn next(&mut self, step: &mut Step) {
+    fn next(&mut self, out: &mut Actions) {
         loop {
             let readers = !self.readers.is_empty() && (self.writers.is_empty() || !self.readers_last);
             match (self.phase, readers) {
-                (Phase::Shared, true) => self.grant_readers(step),
+                (Phase::Shared, true) => self.grant_readers(out),
                 (Phase::Owned, true) => {
                     self.for_writer = false;
-                    return self.recall(step);
+                    return self.recall(out);
                 }
                 (Phase::Shared, false) if !self.writers.is_empty() => {
                     let writer = self.next_writer();
@@ -77,25 +76,25 @@ impl Directory {
                     if !others.is_empty() {
                         self.phase = Phase::Invalidating;
                         let gone = Action::Send { to: others, msg: Msg::Invalidate, contents: Contents::Nothing };
-                        return step.actions.push(gone);
+                        return out.push(gone);
                     }
-                    self.grant_writer(step);
+                    self.grant_writer(out);
                 }
                 (Phase::Owned, false) if !self.writers.is_empty() => {
                     self.next_writer();
-                    return self.recall(step);
+                    return self.recall(out);
                 }
                 (Phase::Shared | Phase::Owned | Phase::Invalidating | Phase::Recalling, _) => return,
             }
         }
     }
 
-    fn grant_readers(&mut self, step: &mut Step) {
+    fn grant_readers(&mut self, out: &mut Actions) {
         let to = core::mem::take(&mut self.readers);
         self.sharers = self.sharers.union(to);
         self.readers_last = true;
         let msg = Msg::Grant { write: false, page: true };
-        step.actions.push(Action::Send { to, msg, contents: Contents::Frame });
+        out.push(Action::Send { to, msg, contents: Contents::Frame });
     }
 
     /// The first one that waits behind the last one served.
@@ -108,45 +107,45 @@ impl Directory {
         writer
     }
 
-    fn recall(&mut self, step: &mut Step) {
+    fn recall(&mut self, out: &mut Actions) {
         self.phase = Phase::Recalling;
         let msg = Msg::Recall { write: self.for_writer };
-        step.actions.push(Action::Send { to: self.sharers, msg, contents: Contents::Nothing });
+        out.push(Action::Send { to: self.sharers, msg, contents: Contents::Nothing });
     }
 
     /// The writer being served becomes the owner; it may have the page already.
-    fn grant_writer(&mut self, step: &mut Step) {
+    fn grant_writer(&mut self, out: &mut Actions) {
         let writer = NodeId(self.writer_plus_one - 1);
         let page = !self.sharers.contains(writer);
         self.sharers = NodeSet::only(writer);
         self.phase = Phase::Owned;
         self.readers_last = false;
         let msg = Msg::Grant { write: true, page };
-        step.actions.push(if page { send_with(writer, msg, Contents::Frame) } else { send(writer, msg) });
+        out.push(if page { send_with(writer, msg, Contents::Frame) } else { send(writer, msg) });
     }
 
     /// A reader has gone; behind the last one the writer may come.
-    fn left(&mut self, from: NodeId, step: &mut Step) {
+    fn left(&mut self, from: NodeId, out: &mut Actions) {
         self.sharers = self.sharers.without(from);
         if self.sharers.without(NodeId(self.writer_plus_one - 1)).is_empty() {
-            self.grant_writer(step);
-            self.next(step);
+            self.grant_writer(out);
+            self.next(out);
         }
     }
 
     /// The owner's page is here.
-    fn recalled(&mut self, home: NodeId, owner: NodeId, step: &mut Step) {
+    fn recalled(&mut self, home: NodeId, owner: NodeId, out: &mut Actions) {
         if owner != home {
-            step.actions.push(Action::Install);
+            out.push(Action::Install);
         }
         if self.for_writer {
             self.sharers = NodeSet::EMPTY;
-            self.grant_writer(step);
+            self.grant_writer(out);
         } else {
             self.phase = Phase::Shared;
-            self.grant_readers(step);
+            self.grant_readers(out);
         }
-        self.next(step);
+        self.next(out);
     }
 
     /// The owner, or who was it until it has answered.

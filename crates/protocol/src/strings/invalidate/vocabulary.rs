@@ -12,6 +12,8 @@ pub type Event = page::Event<Msg>;
 pub type Action = page::Action<Msg>;
 /// A table's answer.
 pub type Step = page::Step<Msg>;
+/// Its lists of actions.
+pub type Actions = page::Actions<Msg>;
 
 catalogue! {
     /// Messages between the roles.

@@ -3,7 +3,7 @@
 use finespun_types::{Access, NodeId, ViewId, ViewSet};
 use zerocopy::{FromZeros, Immutable};
 
-use super::vocabulary::{Action, Event, Impossible, Mode, Msg, Step};
+use super::vocabulary::{Action, Actions, Event, Impossible, Mode, Msg};
 use crate::page::{Contents, NODE, Outcome, Place, send, send_with};
 
 /// A node's copy of one unit. Plain data; all-zero is a unit nobody has touched.
@@ -44,33 +44,33 @@ impl Unit {
     /// # Errors
     /// [`Impossible`] when the pair cannot occur.
     #[rustfmt::skip]
-    pub fn on(&mut self, place: Place, event: Event) -> Result<Step, Impossible> {
+    pub fn on(&mut self, place: Place, event: Event, out: &mut Actions) -> Result<Outcome, Impossible> {
         use crate::page::Event::{Flush, Invalidate, NothingChanged, ReadFault, Recv, WriteFault};
         use Mode::{AskingHome, Fetching, NoCopy, Untouched, Valid};
         use Msg::{AskHome, Fetch, FlushAck, HomeIs, NotAlone, Page, Update, UpdateAck};
 
         Ok(match (self.mode, event) {
             // Faults.
-            (Untouched,             ReadFault { .. } | WriteFault { .. }) => self.find_home(place),
-            (NoCopy,                ReadFault { .. } | WriteFault { .. }) => self.fetch(),
-            (AskingHome | Fetching, ReadFault { .. } | WriteFault { .. }) => Step::wait(&[]),
-            (Valid,                 ReadFault { view, .. })               => self.map_read(view),
-            (Valid,                 WriteFault { view, .. })              => self.write(view),
+            (Untouched,             ReadFault { .. } | WriteFault { .. }) => self.find_home(place, out),
+            (NoCopy,                ReadFault { .. } | WriteFault { .. }) => self.fetch(out),
+            (AskingHome | Fetching, ReadFault { .. } | WriteFault { .. }) => out.wait(&[]),
+            (Valid,                 ReadFault { view, .. })               => self.map_read(view, out),
+            (Valid,                 WriteFault { view, .. })              => self.write(view, out),
 
             // Release. One flush of a unit at a time, so that acknowledgements are told apart.
-            (Valid, Flush { .. })    if self.flushing => Step::wait(&[]),
-            (Valid, Flush { view, keep, .. }) if self.dirty => self.flush(view, keep),
-            (Valid, NothingChanged)  if self.flushing => self.nothing_changed(),
+            (Valid, Flush { .. })    if self.flushing => out.wait(&[]),
+            (Valid, Flush { view, keep, .. }) if self.dirty => self.flush(view, keep, out),
+            (Valid, NothingChanged)  if self.flushing => self.nothing_changed(out),
 
             // The home's answers.
-            (AskingHome, Recv { msg: HomeIs(home), .. }) => { self.set_home(home); Step::done(&[Action::Wake]) }
-            (Fetching,   Recv { msg: Page { alone }, .. }) => self.arrived(place, alone),
-            (Valid,      Recv { msg: NotAlone, .. }) if self.alone => self.not_alone(),
-            (Valid,      Recv { msg: FlushAck { updates }, .. }) if self.flushing && !self.told => self.told(updates),
-            (Valid,      Recv { msg: UpdateAck, .. })    if self.flushing => self.acked(-1),
+            (AskingHome, Recv { msg: HomeIs(home), .. }) => { self.set_home(home); out.done(&[Action::Wake]) }
+            (Fetching,   Recv { msg: Page { alone }, .. }) => self.arrived(place, alone, out),
+            (Valid,      Recv { msg: NotAlone, .. }) if self.alone => self.not_alone(out),
+            (Valid,      Recv { msg: FlushAck { updates }, .. }) if self.flushing && !self.told => self.told(updates, out),
+            (Valid,      Recv { msg: UpdateAck, .. })    if self.flushing => self.acked(-1, out),
 
             // Another node's release. The home sends it behind the page, never before it.
-            (Valid,      Recv { msg: Update { releaser }, .. }) => Step::done(&[Action::ApplyUpdate, send(releaser, UpdateAck)]),
+            (Valid,      Recv { msg: Update { releaser }, .. }) => out.done(&[Action::ApplyUpdate, send(releaser, UpdateAck)]),
 
             // Everything else, spelled out.
             (Untouched | AskingHome | NoCopy | Fetching, Flush { .. } | NothingChanged)
@@ -87,13 +87,13 @@ impl Unit {
     }
 
     /// Whom to ask for the page: the address may say, else the manager does.
-    fn find_home(&mut self, place: Place) -> Step {
+    fn find_home(&mut self, place: Place, out: &mut Actions) -> Outcome {
         if let Some(home) = place.fixed_home {
             self.set_home(home);
-            return self.fetch();
+            return self.fetch(out);
         }
         self.mode = Mode::AskingHome;
-        Step::wait(&[send(place.manager, Msg::AskHome)])
+        out.wait(&[send(place.manager, Msg::AskHome)])
     }
 
     fn set_home(&mut self, home: NodeId) {
@@ -106,94 +106,93 @@ impl Unit {
         self.home().expect("every mode but Untouched and AskingHome follows set_home")
     }
 
-    fn fetch(&mut self) -> Step {
+    fn fetch(&mut self, out: &mut Actions) -> Outcome {
         self.mode = Mode::Fetching;
-        Step::wait(&[send(self.known_home(), Msg::Fetch)])
+        out.wait(&[send(self.known_home(), Msg::Fetch)])
     }
 
-    fn arrived(&mut self, place: Place, alone: bool) -> Step {
+    fn arrived(&mut self, place: Place, alone: bool, out: &mut Actions) -> Outcome {
         self.mode = Mode::Valid;
         self.alone = alone;
         if self.known_home() == place.me {
-            Step::done(&[Action::Wake])
+            out.done(&[Action::Wake])
         } else {
-            Step::done(&[Action::Install, Action::Wake])
+            out.done(&[Action::Install, Action::Wake])
         }
     }
 
-    fn map_read(&mut self, view: ViewId) -> Step {
+    fn map_read(&mut self, view: ViewId, out: &mut Actions) -> Outcome {
         // A view that may write already keeps that right: the fault was spurious, or the mapping was lost.
         let access = if self.writers.contains(view) { Access::Write } else { Access::Read };
         self.mapped = self.mapped.with(view);
-        Step::done(&[Action::Protect { view, access }])
+        out.done(&[Action::Protect { view, access }])
     }
 
     /// Another node gets a copy: what the home's views may write is dirty from now on. The list before the twin: a store that misses the
     /// twin is made by a view whose next release finds the unit on the list.
-    fn not_alone(&mut self) -> Step {
+    fn not_alone(&mut self, out: &mut Actions) -> Outcome {
         self.alone = false;
         if self.writers.is_empty() {
-            return Step::done(&[]);
+            return out.done(&[]);
         }
         self.dirty = true;
-        Step::done(&[Action::ListDirty(ViewSet::only(NODE)), Action::MakeTwin])
+        out.done(&[Action::ListDirty(ViewSet::only(NODE)), Action::MakeTwin])
     }
 
     /// The twin before the right to write: it must not have this view's stores. The home too needs one, for the sharers.
-    fn write(&mut self, view: ViewId) -> Step {
+    fn write(&mut self, view: ViewId, out: &mut Actions) -> Outcome {
         self.mapped = self.mapped.with(view);
         self.writers = self.writers.with(view);
         let right = Action::Protect { view, access: Access::Write };
         if self.dirty || self.alone {
-            return Step::done(&[right]);
+            return out.done(&[right]);
         }
         self.dirty = true;
-        Step::done(&[Action::MakeTwin, Action::ListDirty(ViewSet::only(NODE)), right])
+        out.done(&[Action::MakeTwin, Action::ListDirty(ViewSet::only(NODE)), right])
     }
 
     /// One unit of a release: rights first, so that the view's later stores fault and make a new twin; then the diff. For
     /// views that go on writing, others or this one if it keeps its right, the unit stays on the list.
-    fn flush(&mut self, view: ViewId, keep: bool) -> Step {
-        let mut step = Step { outcome: Outcome::Begun, ..Step::done(&[]) };
+    fn flush(&mut self, view: ViewId, keep: bool, out: &mut Actions) -> Outcome {
         self.keeping = keep && self.writers.contains(view);
         if self.keeping {
-            step.actions.push(Action::RightKept);
+            out.push(Action::RightKept);
         } else if self.writers.contains(view) {
             self.writers = self.writers.without(view);
-            step.actions.push(Action::Protect { view, access: Access::Read });
+            out.push(Action::Protect { view, access: Access::Read });
         }
         self.dirty = !self.writers.is_empty();
         if self.dirty {
-            step.actions.push(Action::ListDirty(ViewSet::only(NODE)));
+            out.push(Action::ListDirty(ViewSet::only(NODE)));
         }
         self.flushing = true;
         let diff = Contents::Diff { refresh: self.dirty };
-        step.actions.push(send_with(self.known_home(), Msg::Flush, diff));
-        step
+        out.push(send_with(self.known_home(), Msg::Flush, diff));
+        Outcome::Begun
     }
 
-    fn told(&mut self, updates: u8) -> Step {
+    fn told(&mut self, updates: u8, out: &mut Actions) -> Outcome {
         self.told = true;
-        self.acked(updates as i8)
+        self.acked(updates as i8, out)
     }
 
     /// Acknowledgements are announced, or one came.
-    fn acked(&mut self, change: i8) -> Step {
+    fn acked(&mut self, change: i8, out: &mut Actions) -> Outcome {
         self.acks_due += change;
-        if self.told && self.acks_due == 0 { self.flush_done() } else { Step::done(&[]) }
+        if self.told && self.acks_due == 0 { self.flush_done(out) } else { out.done(&[]) }
     }
 
-    fn nothing_changed(&mut self) -> Step {
+    fn nothing_changed(&mut self, out: &mut Actions) -> Outcome {
         let kept = self.keeping;
-        let mut step = self.flush_done();
+        let outcome = self.flush_done(out);
         if kept {
-            step.actions.push(Action::KeptInVain);
+            out.push(Action::KeptInVain);
         }
-        step
+        outcome
     }
 
-    fn flush_done(&mut self) -> Step {
+    fn flush_done(&mut self, out: &mut Actions) -> Outcome {
         (self.flushing, self.told, self.keeping) = (false, false, false);
-        Step::done(&[Action::FlushDone(NODE), Action::Wake])
+        out.done(&[Action::FlushDone(NODE), Action::Wake])
     }
 }

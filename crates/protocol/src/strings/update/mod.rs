@@ -46,12 +46,12 @@ mod vocabulary;
 
 pub use copy::Unit;
 pub use home::Directory;
-pub use vocabulary::{Action, Event, Impossible, Mode, Msg, Step};
+pub use vocabulary::{Action, Actions, Event, Impossible, Mode, Msg, Step};
 
 use finespun_types::{Access, NodeId, ViewId};
 
 use super::FirstTouch;
-use crate::page::{self, Place, Protocol, Time, send};
+use crate::page::{self, Outcome, Place, Protocol, Time, send};
 
 /// The tables, for drivers that run any protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,17 +67,29 @@ impl Protocol for StringsRc {
     const RELEASES_NODE: bool = true;
     const KEEPS: bool = true;
 
-    fn on_unit(unit: &mut Unit, place: Place, _now: Time, event: Event) -> Result<Step, Impossible> {
-        unit.on(place, event)
+    fn on_unit(
+        unit: &mut Unit,
+        place: Place,
+        _now: Time,
+        event: Event,
+        out: &mut Actions,
+    ) -> Result<Outcome, Impossible> {
+        unit.on(place, event, out)
     }
 
-    fn on_directory(directory: &mut Directory, home: NodeId, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
-        directory.on(home, from, msg)
+    fn on_directory(
+        directory: &mut Directory,
+        home: NodeId,
+        from: NodeId,
+        msg: Msg,
+        out: &mut Actions,
+    ) -> Result<Outcome, Impossible> {
+        directory.on(home, from, msg, out)
     }
 
-    fn on_manager(manager: &mut FirstTouch, from: NodeId, msg: Msg) -> Result<Step, Impossible> {
+    fn on_manager(manager: &mut FirstTouch, from: NodeId, msg: Msg, out: &mut Actions) -> Result<Outcome, Impossible> {
         match msg {
-            Msg::AskHome => Ok(Step::done(&[send(from, Msg::HomeIs(manager.decide(from)))])),
+            Msg::AskHome => Ok(out.done(&[send(from, Msg::HomeIs(manager.decide(from)))])),
             Msg::HomeIs(_) | Msg::Fetch | Msg::Page { .. } | Msg::NotAlone | Msg::Flush | Msg::FlushAck { .. } => {
                 Err(Impossible::Manager { msg })
             }
