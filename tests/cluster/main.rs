@@ -10,6 +10,7 @@ mod c_programs;
 mod check_globals;
 mod check_pointers;
 mod clib_locks;
+mod copies;
 mod descriptors;
 mod explain;
 mod fastlink;
