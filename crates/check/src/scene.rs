@@ -41,6 +41,10 @@ impl<P: Subject> World for Scene<'_, '_, P> {
         let lock = &mut self.model(node).lock;
         let takes = *lock == 0;
         *lock = task;
+        let nodes = 0..self.run.rules.program.shape.nodes;
+        if nodes.filter(|&node| self.model(NodeId(node as u8)).lock == task).count() > Limit::Locks.max() {
+            self.overflow(Limit::Locks);
+        }
         takes
     }
 
