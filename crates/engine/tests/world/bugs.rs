@@ -32,6 +32,8 @@ pub enum Bug {
     UnlockBeforeQueued,
     /// Messages between copies of equal standing are executed under the locks of both.
     EqualsUnderLock,
+    /// A signal handler of the program runs while a release waits.
+    HandlerInRelease,
     /// A processor goes on before it has the mutex.
     LockNotAwaited,
     /// A mutex is handed over without a release, to a processor of another view.

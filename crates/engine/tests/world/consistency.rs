@@ -63,7 +63,7 @@ impl<P: Subject> Job<'_, P> {
     }
 
     /// Step 1 of a release.
-    pub fn begin_release(&mut self, who: usize, op: Option<Op>) {
+    pub fn begin_release(&mut self, who: usize) {
         let (node, view) = self.seat(who);
         let several = self.program.shape.threads > 1 && !self.has(Bug::SkipWithThreads);
         let list = Release::list::<P>(view);
@@ -72,9 +72,8 @@ impl<P: Subject> Job<'_, P> {
         if !nothing && !seen.releasing.is_free_for(who) {
             return seen.releasing.queue(who);
         }
-        Self::carrier(who, op).into_iter().for_each(|carrier| self.oracle.release(who, carrier));
         if nothing {
-            return self.end_part(who);
+            return self.end_release(who);
         }
         let at = &mut self.nodes[usize::from(node.0)];
         let now = at.tick();
@@ -112,17 +111,26 @@ impl<P: Subject> Job<'_, P> {
             Todo::Wait => {
                 *at = 0;
                 let again = std::mem::take(&mut processor.woken) | std::mem::take(progressed);
-                processor.sleeps = !again;
                 if again {
                     self.put(who);
+                } else if self.has(Bug::HandlerInRelease) && self.has_handler(who) {
+                    self.begin_handler(who);
+                } else {
+                    self.processors[who].sleeps = true;
                 }
             }
             Todo::Over => {
                 let waiting = self.view(node, list).releasing.give_back();
                 waiting.into_iter().for_each(|task| self.put_soon(task));
-                self.end_part(who);
+                self.end_release(who);
             }
         }
+    }
+
+    /// What the processor did until now happens before what comes after.
+    fn end_release(&mut self, who: usize) {
+        Self::carrier(who, self.op(who)).into_iter().for_each(|carrier| self.oracle.release(who, carrier));
+        self.end_part(who);
     }
 
     /// Step 1 of an acquire.

@@ -36,6 +36,10 @@ enum Rule {
     Under(Sync),
     /// What a condition is about.
     Counter,
+    /// This processor only, and its signal handler.
+    Own(usize),
+    /// Any processor at any time.
+    Racy,
 }
 
 /// A word of an allocation, in the witness.
@@ -104,7 +108,8 @@ pub fn program(shape: Shape, seed: u64, steps: impl IntoIterator<Item = usize>) 
 impl Witness {
     fn new(shape: Shape, random: &mut Random) -> Self {
         let processors = shape.processors();
-        let program = Program { shape, scripts: vec![Vec::new(); processors], objects: 0, syncs: 0 };
+        let (scripts, handlers) = (vec![Vec::new(); processors], vec![None; processors]);
+        let program = Program { shape, scripts, handlers, racy: Vec::new(), objects: 0, syncs: 0 };
         let mut witness = Self {
             program,
             clocks: vec![[0; PROCESSORS_MAX]; processors],
@@ -127,6 +132,12 @@ impl Witness {
         witness.flags = (0..random.within(1..4)).map(|_| (witness.sync(), Flag::default())).collect();
         witness.add_conditions(random);
         witness.add_circles(random);
+        if random.once_in(3) {
+            witness.add_handlers(random);
+        }
+        if random.once_in(4) {
+            witness.add_races(random);
+        }
         for who in 1..processors {
             witness.push(0, Op::Start(who as u8));
             let clock = witness.clocks[0];
@@ -146,6 +157,33 @@ impl Witness {
             let (condition, mutex) = (self.sync(), self.sync());
             self.conditions.push(Condition { condition, mutex, counter, owner, waiter, reached: Vec::new() });
         }
+    }
+
+    fn add_handlers(&mut self, random: &mut Random) {
+        for who in 0..self.clocks.len() {
+            if let Some(word) = self.claim(Rule::Own(who), random) {
+                self.program.handlers[who] = Some(word);
+            }
+        }
+    }
+
+    fn add_races(&mut self, random: &mut Random) {
+        for _ in 0..random.within(1..4) {
+            let claimed = self.claim(Rule::Racy, random);
+            self.program.racy.extend(claimed);
+        }
+    }
+
+    /// A word for good.
+    fn claim(&mut self, rule: Rule, random: &mut Random) -> Option<Word> {
+        let object = random.below(self.objects.len());
+        let word = random.below(self.objects[object].len());
+        let state = &mut self.objects[object][word];
+        if state.rule != Rule::Ordered {
+            return None;
+        }
+        state.rule = rule;
+        Some(Word { object: object as u8, word: word as u8 })
     }
 
     fn add_circles(&mut self, random: &mut Random) {
@@ -172,7 +210,8 @@ impl Witness {
     /// All processors know all: each word gets a rule anew.
     fn deal_rules(&mut self, random: &mut Random) {
         let locked = random.of(&[1, 2, 4]);
-        for state in self.objects.iter_mut().flatten().filter(|state| state.rule != Rule::Counter) {
+        let dealt = |state: &&mut State| matches!(state.rule, Rule::Ordered | Rule::Under(_));
+        for state in self.objects.iter_mut().flatten().filter(dealt) {
             let under = state.has_value && random.below(5) < locked;
             state.rule = if under { Rule::Under(random.of(&self.mutexes)) } else { Rule::Ordered };
         }
@@ -205,7 +244,7 @@ impl Witness {
             match (loads, stores, random.below(8)) {
                 (true, _, 0..4) | (true, false, _) => self.load(who, at),
                 // What is stored and taken back without a release in between tells no other node.
-                (true, true, 7) if taken_back.is_none() => {
+                (true, true, 6 | 7) if taken_back.is_none() && !self.program.racy.contains(&at) => {
                     self.store(who, at, Op::Store(at));
                     taken_back = Some(at);
                 }
@@ -239,6 +278,8 @@ impl Witness {
         let clock = &self.clocks[who];
         match state.rule {
             Rule::Counter => (false, false),
+            Rule::Own(owner) => (owner == who, false),
+            Rule::Racy => (true, true),
             Rule::Under(mutex) => (held.contains(&mutex), held.contains(&mutex)),
             Rule::Ordered => {
                 let loads = covers(clock, &state.writes);

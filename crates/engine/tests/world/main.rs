@@ -6,6 +6,7 @@
 //!   job         what happens next: processors, channels, threads that take mappings away; each step has a price
 //!   processor   scripts: loads, stores, calls
 //!   consistency what a fault, a release and an acquire wait on
+//!   handlers    signal handlers, which store while their thread waits
 //!   scene       what the engine asks of a world, on model memory
 //!   objects     the tables of mutexes, conditions, barriers, flags, threads and the heap, at their managers
 //!   network     delay, jitter, rate, order in each pair; it heals
@@ -20,6 +21,7 @@ mod bugs;
 mod clock;
 mod consistency;
 mod generate;
+mod handlers;
 mod job;
 mod memory;
 mod network;

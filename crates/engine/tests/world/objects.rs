@@ -11,7 +11,7 @@ use finespun_types::{NodeId, ProcessorId};
 use crate::bugs::Bug;
 use crate::job::{Job, Packet};
 use crate::memory::{WORD_BYTES, WORDS};
-use crate::program::Sync;
+use crate::program::{self, Sync};
 use crate::protocols::Subject;
 
 /// The node with the tables of heap and threads.
@@ -271,6 +271,9 @@ impl<P: Subject> Job<'_, P> {
             let unit = self.unit_of((at / WORDS) as u32);
             self.oracle.renew(unit, at % WORDS);
             self.objects[usize::from(object)].push((unit, at % WORDS));
+            if self.program.racy.contains(&program::Word { object, word: (at - first) as u8 }) {
+                self.oracle.allow_races(unit, at % WORDS);
+            }
         }
         self.offsets[usize::from(object)] = placement.offset;
         self.answer(KEEPER, who, Mailbox::Answer, placement.offset);

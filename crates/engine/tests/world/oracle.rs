@@ -1,8 +1,11 @@
 //! What a load must return, and whether the program has a race.
 //!
-//! Programs have no data races: accesses that conflict are ordered by what happens before. So the last store in the order of execution is
+//! But for the words that a program names, programs have no data races: accesses that conflict are ordered by what happens before. So the last store in the order of execution is
 //! the last one that happens before, and a load must return its value. A vector clock for each processor, of its own and told by what
 //! objects should order, checks that premise too: a mutex that two processors hold at once shows as a race.
+//!
+//! Of a word with races a load may return any store but those that another one overwrites which happens before the load; under sequential
+//! consistency only the last. A release passes on what its processor did when all its flushes are done: from then on every acquire sees it.
 
 use crate::memory::WORDS;
 use crate::program::PROCESSORS_MAX;
@@ -30,14 +33,29 @@ struct Known {
     count: u32,
     writer: u8,
     at: u32,
+    /// A word with races: the number of its history, plus one.
+    racy: u8,
+}
+
+/// A store to a word with races.
+#[derive(Clone, Copy)]
+struct Past {
+    value: u32,
+    writer: usize,
+    /// What its writer knew.
+    clock: Clock,
 }
 
 pub struct Oracle {
     clocks: Vec<Clock>,
     carriers: Vec<Clock>,
     syncs: usize,
+    /// Loads return the last store, races or not.
+    sequential: bool,
     /// By unit.
     words: Vec<[Known; WORDS]>,
+    /// The stores to each word with races, oldest first.
+    pasts: Vec<Vec<Past>>,
 }
 
 /// A race, which no program of ours has.
@@ -46,10 +64,17 @@ pub const RACE: &str = "what objects should order is ordered";
 pub const LOAD: &str = "a load returns the last store that happens before it";
 
 impl Oracle {
-    pub fn new(processors: usize, syncs: usize) -> Self {
+    pub fn new(processors: usize, syncs: usize, sequential: bool) -> Self {
         let mut clocks = vec![[0; PROCESSORS_MAX]; processors];
         clocks.iter_mut().enumerate().for_each(|(who, clock)| clock[who] = 1);
-        Self { clocks, carriers: vec![[0; PROCESSORS_MAX]; syncs + processors + 1], syncs, words: Vec::new() }
+        Self {
+            clocks,
+            carriers: vec![[0; PROCESSORS_MAX]; syncs + processors + 1],
+            syncs,
+            sequential,
+            words: Vec::new(),
+            pasts: Vec::new(),
+        }
     }
 
     /// One more unit: fresh memory is zero.
@@ -63,6 +88,12 @@ impl Oracle {
         if known.count > 0 {
             *known = Known::default();
         }
+    }
+
+    /// All processors use the word as they like.
+    pub fn allow_races(&mut self, unit: usize, word: usize) {
+        self.pasts.push(Vec::new());
+        self.words[unit][word].racy = self.pasts.len() as u8;
     }
 
     fn carrier(&self, carrier: Carrier) -> usize {
@@ -91,9 +122,38 @@ impl Oracle {
         known.count == 0 || self.clocks[who][usize::from(known.writer)] >= known.at
     }
 
+    /// May a load of a word with races return this? Under sequential consistency only the last store; under release consistency any that
+    /// no store overwrites which happens before the load.
+    fn may_return(&self, who: usize, past: &[Past], latest: Option<u32>, value: u32) -> Result<(), String> {
+        if self.sequential {
+            return if latest == Some(value) { Ok(()) } else { Err(format!("not {latest:?}")) };
+        }
+        let knows = |clock: &Clock, store: &Past| clock[store.writer] >= store.clock[store.writer];
+        let happened = |store: &&Past| store.writer == who || knows(&self.clocks[who], store);
+        // The value 0 was there before all stores.
+        let own = past.iter().position(|store| store.value == value);
+        let overwrites = |(number, store): &(usize, &Past)| match own {
+            None => true,
+            Some(own) => *number > own && (store.writer == past[own].writer || knows(&store.clock, &past[own])),
+        };
+        let mut later = past.iter().enumerate().filter(|(_, store)| happened(store)).filter(overwrites);
+        match later.next() {
+            Some((_, store)) => Err(format!("which {} of p{} overwrites", store.value, store.writer)),
+            None if own.is_none() && value != 0 => Err("which nothing stored".to_owned()),
+            None => Ok(()),
+        }
+    }
+
     /// The value that a store writes: one that the word never had, or the one before its last.
     pub fn store(&mut self, who: usize, (unit, word): (usize, usize), puts_back: bool) -> Result<u32, &'static str> {
         let known = self.words[unit][word];
+        if let Some(number) = known.racy.checked_sub(1) {
+            let past = &mut self.pasts[usize::from(number)];
+            let value = past.len() as u32 + 1;
+            past.push(Past { value, writer: who, clock: self.clocks[who] });
+            self.words[unit][word].latest = Some(value);
+            return Ok(value);
+        }
         if !self.is_ordered(who, &known) && known.latest.is_some() {
             return Err(RACE);
         }
@@ -101,13 +161,17 @@ impl Oracle {
         let count = if puts_back { known.count } else { known.count + 1 };
         let before = known.latest.unwrap_or(value);
         let at = self.clocks[who][who];
-        self.words[unit][word] = Known { latest: Some(value), before, count, writer: who as u8, at };
+        self.words[unit][word] = Known { latest: Some(value), before, count, writer: who as u8, at, racy: 0 };
         Ok(value)
     }
 
     /// Looks at what a load returned.
     pub fn load(&self, who: usize, (unit, word): (usize, usize), value: u32) -> Result<(), (&'static str, String)> {
         let known = &self.words[unit][word];
+        if let Some(number) = known.racy.checked_sub(1) {
+            let may = self.may_return(who, &self.pasts[usize::from(number)], known.latest, value);
+            return may.map_err(|instead| (LOAD, format!("p{who} loads {value} from u{unit}.{word}, {instead}")));
+        }
         if !self.is_ordered(who, known) {
             return Err((RACE, format!("p{who} loads u{unit}.{word}, which p{} stored beside it", known.writer)));
         }
@@ -123,7 +187,7 @@ mod tests {
     use super::*;
 
     fn oracle() -> Oracle {
-        let mut oracle = Oracle::new(2, 1);
+        let mut oracle = Oracle::new(2, 1, false);
         oracle.grow();
         oracle
     }
@@ -145,6 +209,23 @@ mod tests {
         assert_eq!(oracle.store(0, (0, 3), false), Ok(1));
         assert_eq!(oracle.load(1, (0, 3), 1).map_err(|broken| broken.0), Err(RACE));
         assert_eq!(oracle.store(1, (0, 3), false), Err(RACE));
+    }
+
+    #[test]
+    fn a_word_with_races_returns_what_nothing_known_overwrites() {
+        let mut oracle = oracle();
+        oracle.allow_races(0, 3);
+        let stores = [0, 1, 0].map(|who| oracle.store(who, (0, 3), false));
+        assert_eq!(stores, [Ok(1), Ok(2), Ok(3)]);
+        let may = |oracle: &Oracle| [0, 1, 2, 3, 4].map(|value| oracle.load(1, (0, 3), value).is_ok());
+        assert_eq!(
+            may(&oracle),
+            [false, true, true, true, false],
+            "its own store overwrites the zero; nothing stored 4"
+        );
+        oracle.release(0, Carrier::Sync(0));
+        oracle.acquire(1, Carrier::Sync(0));
+        assert_eq!(may(&oracle), [false, false, true, true, false], "3 overwrites 1, and nothing that it knows 2");
     }
 
     #[test]

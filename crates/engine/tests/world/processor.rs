@@ -46,6 +46,18 @@ pub struct Processor {
     pub answer: Option<u64>,
     pub signal: bool,
     pub finished: bool,
+    /// A signal comes while it waits for an answer.
+    pub signal_due: bool,
+    /// What its signal handler has interrupted.
+    pub interrupted: Option<Interrupted>,
+}
+
+/// Where a processor was when its signal handler began.
+#[derive(Debug)]
+pub struct Interrupted {
+    pub next: usize,
+    pub phase: u8,
+    pub doing: Doing,
 }
 
 /// Part of an operation.
@@ -108,12 +120,15 @@ impl<P: Subject> Job<'_, P> {
         if self.processors[who].begins {
             return self.begin_acquire(who, None);
         }
-        let op = self.program.scripts[who].get(self.processors[who].next).copied();
+        let op = self.op(who);
+        if op.is_none() && self.processors[who].interrupted.is_some() {
+            return self.end_handler(who);
+        }
         match self.part(who, op, self.processors[who].phase) {
             Part::Load(at) => self.load(who, at),
             Part::Store(at, puts_back) => self.store(who, at, puts_back),
             Part::Test(at, until) => self.test(who, at, until),
-            Part::Release => self.begin_release(who, op),
+            Part::Release => self.begin_release(who),
             Part::Acquire => self.begin_acquire(who, op),
             Part::Ask(request) => self.begin_asking(who, op, request),
             Part::Tell(request) => {
@@ -122,7 +137,8 @@ impl<P: Subject> Job<'_, P> {
             }
             Part::Signal => {
                 self.processors[who].doing = Doing::Answer(Mailbox::Signal);
-                self.look_for_answer(who, Mailbox::Signal);
+                self.take_signal(who);
+                self.put(who);
             }
             Part::Skip => self.end_part(who),
             Part::Again => {
@@ -335,6 +351,7 @@ impl<P: Subject> Job<'_, P> {
             }
         }
         self.ask(who, request);
+        self.take_signal(who);
         if self.has(Bug::LockNotAwaited) && matches!(op, Some(Op::Lock(_))) {
             self.end_part(who);
         }
@@ -354,14 +371,18 @@ impl<P: Subject> Job<'_, P> {
     }
 
     fn look_for_answer(&mut self, who: usize, mailbox: Mailbox) {
+        if std::mem::take(&mut self.processors[who].signal_due) {
+            return self.begin_handler(who);
+        }
         let processor = &mut self.processors[who];
         let value = match mailbox {
             Mailbox::Answer => processor.answer.take(),
             Mailbox::Signal => std::mem::take(&mut processor.signal).then_some(0),
         };
         let Some(value) = value else { return };
-        let op = self.program.scripts[who].get(processor.next).copied();
-        let handed_over = matches!(op, Some(Op::Unlock(_))) && processor.phase == 0 && value == 1;
+        let handed_over = processor.phase == 0 && value == 1;
+        let op = self.op(who);
+        let handed_over = handed_over && matches!(op, Some(Op::Unlock(_)));
         self.let_go(who, op);
         if handed_over { self.end_op(who) } else { self.end_part(who) }
     }

@@ -88,6 +88,10 @@ pub enum Op {
 pub struct Program {
     pub shape: Shape,
     pub scripts: Vec<Vec<Op>>,
+    /// By processor: the word that its signal handler counts up. No other processor uses it before the processor's end.
+    pub handlers: Vec<Option<Word>>,
+    /// Words that all processors use as they like.
+    pub racy: Vec<Word>,
     /// How many allocations it makes.
     pub objects: usize,
     /// How many mutexes, conditions, flags and barriers it has.
@@ -112,7 +116,11 @@ impl fmt::Display for Program {
         writeln!(f, "  {nodes} nodes, {views} views each, {threads} threads each")?;
         for (processor, script) in self.scripts.iter().enumerate() {
             let ops: Vec<String> = script.iter().map(|op| format!("{op:?}")).collect();
-            writeln!(f, "  p{processor}: {}", ops.join("; "))?;
+            let handler = self.handlers[processor].map_or(String::new(), |word| format!(" (its handler: {word:?})"));
+            writeln!(f, "  p{processor}{handler}: {}", ops.join("; "))?;
+        }
+        if !self.racy.is_empty() {
+            writeln!(f, "  racy: {:?}", self.racy)?;
         }
         Ok(())
     }

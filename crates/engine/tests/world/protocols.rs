@@ -12,6 +12,9 @@ use finespun_protocol::whole::Whole;
 
 /// A protocol that can be simulated.
 pub trait Subject: Protocol {
+    /// Loads return the last store, races or not.
+    const SEQUENTIAL: bool = false;
+
     /// A copy's state as it stands in a trace line.
     fn state(copy: &Self::Unit) -> String;
 
@@ -92,6 +95,8 @@ impl Subject for StringsRc {
 }
 
 impl Subject for StringsSc {
+    const SEQUENTIAL: bool = true;
+
     fn is_fetch(msg: Self::Msg) -> bool {
         matches!(msg, invalidate::Msg::Fetch { .. })
     }

@@ -29,19 +29,20 @@ fn every_seeded_bug_is_found() {
     const NONE: Variant = Variant::NONE;
     find::<Cashmere>(DMS, Bug::NoticeDropped, 20, &[LOAD]);
     find::<Cashmere>(MS, Bug::AckBeforeApply, 20, &[LOAD]);
-    find::<StringsRc>(NONE, Bug::FrameGranted, 600, &[LOAD]);
+    find::<StringsRc>(NONE, Bug::FrameGranted, 4000, &[LOAD]);
     find::<Cashmere>(NONE, Bug::ReleaseTooEarly, 50, &[LOAD]);
-    find::<Cashmere>(MS, Bug::FetchOvertakes, 900, &[LOAD]);
+    find::<Cashmere>(MS, Bug::FetchOvertakes, 200, &[LOAD]);
     find::<Cashmere>(NONE, Bug::Reordered, 50, &[LOAD, ROW]);
     find::<Cashmere>(MS, Bug::NoticesIgnored, 20, &[LOAD]);
     find::<Cashmere>(DMS, Bug::TwinNotRefreshed, 50, &[LOAD]);
     find::<Cashmere>(MS, Bug::UpdateMissesTwin, 50, &[LOAD]);
     find::<Cashmere>(DMS, Bug::MergeInstalls, 50, &[LOAD]);
-    find::<Cashmere>(DMS, Bug::SkipWithThreads, 300, &[LOAD]);
+    find::<Cashmere>(MS, Bug::SkipWithThreads, 1500, &[LOAD]);
+    find::<Cashmere>(NONE, Bug::HandlerInRelease, 200, &[LOAD]);
     find::<Cashmere>(NONE, Bug::NoWake, 20, &[ENDS]);
-    find::<Cashmere>(NONE, Bug::UnlockBeforeQueued, 500, &[ENDS]);
+    find::<Cashmere>(NONE, Bug::UnlockBeforeQueued, 800, &[ENDS]);
     find::<Cashmere>(DMS, Bug::HandedTooFar, 900, &[LOAD]);
-    find::<Cashmere>(DMS, Bug::AcquireNotExcluded, 3000, &[LOAD]);
+    find::<Cashmere>(DMS, Bug::AcquireNotExcluded, 1500, &[LOAD]);
     find::<Cashmere>(DMS, Bug::EqualsUnderLock, 50, &[ENDS]);
     find::<StringsRc>(NONE, Bug::LockNotAwaited, 50, &[RACE, REFUSED]);
 }
