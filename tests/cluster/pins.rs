@@ -8,7 +8,7 @@ use crate::support::{Done, Job, built, compile, root, succeed};
 
 /// Tests run side by side: each has a file of its own.
 fn program(name: &str) -> PathBuf {
-    compile("pins.c", name, &[])
+    compile("launch/pins.c", name, &[])
 }
 
 /// The cores that this test may use, and so its jobs: `0-1` is two.
@@ -70,7 +70,7 @@ fn native_threads_are_pinned_as_processors_are() {
     let native = built("lib").with_file_name("tests").join("pins-native");
     let source = |path: &str| root().join(path);
     succeed(Command::new("cc").args(["-O2", "-std=c11", "-o"]).arg(&native).arg("-I").arg(source("include")).args([
-        source("tests/c/pins.c"),
+        source("tests/c/launch/pins.c"),
         source("benches/native/native.c"),
         "-lpthread".into(),
     ]));

@@ -1,7 +1,7 @@
 /* --pin: prints the cores that each processor may use, as the kernel tells them, a line each: "processor 1: 3".
  * Run by tests/cluster/pins.rs, which knows the cores of this machine.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include "check.h"
+#include "../check.h"
 
 struct told {
     char cores[64];
