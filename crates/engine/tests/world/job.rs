@@ -182,7 +182,7 @@ impl<'p, P: Subject> Job<'p, P> {
             objects: vec![Vec::new(); program.objects],
             offsets: vec![0; program.objects],
             gathered: vec![Vec::new(); nodes],
-            oracle: Oracle::new(processors, program.syncs, P::SEQUENTIAL),
+            oracle: Oracle::new(processors, program.syncs, P::SEQUENTIAL, P::ORDERS_RACES),
             notes: Notes::new(traced),
             broken: None,
             late: Vec::new(),

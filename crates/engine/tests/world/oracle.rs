@@ -52,6 +52,8 @@ pub struct Oracle {
     syncs: usize,
     /// Loads return the last store, races or not.
     sequential: bool,
+    /// A load of a word with races returns no value that is known to be overwritten.
+    orders_races: bool,
     /// By unit.
     words: Vec<[Known; WORDS]>,
     /// The stores to each word with races, oldest first.
@@ -64,7 +66,7 @@ pub const RACE: &str = "what objects should order is ordered";
 pub const LOAD: &str = "a load returns the last store that happens before it";
 
 impl Oracle {
-    pub fn new(processors: usize, syncs: usize, sequential: bool) -> Self {
+    pub fn new(processors: usize, syncs: usize, sequential: bool, orders_races: bool) -> Self {
         let mut clocks = vec![[0; PROCESSORS_MAX]; processors];
         clocks.iter_mut().enumerate().for_each(|(who, clock)| clock[who] = 1);
         Self {
@@ -72,6 +74,7 @@ impl Oracle {
             carriers: vec![[0; PROCESSORS_MAX]; syncs + processors + 1],
             syncs,
             sequential,
+            orders_races,
             words: Vec::new(),
             pasts: Vec::new(),
         }
@@ -134,6 +137,7 @@ impl Oracle {
         let own = past.iter().position(|store| store.value == value);
         let overwrites = |(number, store): &(usize, &Past)| match own {
             None => true,
+            Some(_) if !self.orders_races => false,
             Some(own) => *number > own && (store.writer == past[own].writer || knows(&store.clock, &past[own])),
         };
         let mut later = past.iter().enumerate().filter(|(_, store)| happened(store)).filter(overwrites);
@@ -187,7 +191,7 @@ mod tests {
     use super::*;
 
     fn oracle() -> Oracle {
-        let mut oracle = Oracle::new(2, 1, false);
+        let mut oracle = Oracle::new(2, 1, false, true);
         oracle.grow();
         oracle
     }

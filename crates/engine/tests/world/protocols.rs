@@ -15,6 +15,9 @@ pub trait Subject: Protocol {
     /// Loads return the last store, races or not.
     const SEQUENTIAL: bool = false;
 
+    /// Of two racing stores that meet in one word, each copy ends with the same. Not under updates, which reach copies in any order.
+    const ORDERS_RACES: bool = true;
+
     /// A copy's state as it stands in a trace line.
     fn state(copy: &Self::Unit) -> String;
 
@@ -80,6 +83,8 @@ impl Subject for Migrating {
 }
 
 impl Subject for StringsRc {
+    const ORDERS_RACES: bool = false;
+
     fn is_fetch(msg: Self::Msg) -> bool {
         matches!(msg, update::Msg::Fetch)
     }
