@@ -44,6 +44,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod awaited;
 mod barrier;
 mod condition;
 mod error;
@@ -56,10 +57,12 @@ mod object;
 mod queue;
 mod resting;
 mod rwlock;
+pub mod stuck;
 mod table;
 mod thin;
 pub mod threads;
 
+pub use awaited::{Awaited, Need};
 pub use error::{Error, Impossible, Misuse, Wrong};
 pub use event::{Event, Grant, Kind};
 pub use hash::{Place, place};

@@ -14,7 +14,7 @@ pub struct Waiter {
     /// Link to the entry waited at.
     pub(crate) entry: u32,
     /// What is waited for (flags).
-    until: u32,
+    pub(crate) until: u32,
 }
 
 /// The two ends of a queue, as links into the waiters.

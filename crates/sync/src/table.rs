@@ -58,6 +58,17 @@ pub struct Entry {
     words: [u32; 2],
 }
 
+/// A processor's wait for an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    pub address: u64,
+    pub kind: Kind,
+    /// The state of the object.
+    pub words: [u32; 2],
+    /// What is waited for (flags).
+    pub until: u32,
+}
+
 /// A view of one table's memory, made for as long as its lock is held.
 #[derive(Debug)]
 pub struct Table<'a> {
@@ -205,9 +216,14 @@ impl<'a> Table<'a> {
     /// The object of this table that `who` waits for, if any: for the message when a job cannot go on.
     #[must_use]
     pub fn awaited_by(&self, who: ProcessorId) -> Option<(u64, Kind)> {
-        let entry = self.waiters.get(who.0 as usize)?.entry.checked_sub(1)?;
-        let entry = self.entries.get(entry as usize)?;
-        Some((entry.address, entry.kind()?))
+        self.wait(who).map(|wait| (wait.address, wait.kind))
+    }
+
+    /// What `who` waits for in this table.
+    pub(crate) fn wait(&self, who: ProcessorId) -> Option<Waits> {
+        let waiter = self.waiters.get(who.0 as usize)?;
+        let entry = self.entries.get(waiter.entry.checked_sub(1)? as usize)?;
+        Some(Waits { address: entry.address, kind: entry.kind()?, words: entry.words, until: waiter.until })
     }
 
     /// Lets the machine of one kind decide, finds room, and only then changes anything.

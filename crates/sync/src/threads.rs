@@ -367,6 +367,12 @@ impl<'a> Threads<'a> {
         self.header.running
     }
 
+    /// Who waits until no thread runs.
+    #[must_use]
+    pub fn awaits_quiet(&self) -> Option<ProcessorId> {
+        self.header.quiet.checked_sub(1).map(ProcessorId)
+    }
+
     /// What a processor does now.
     #[must_use]
     pub fn state(&self, who: ProcessorId) -> Option<State> {
