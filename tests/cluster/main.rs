@@ -15,6 +15,7 @@ mod descriptors;
 mod explain;
 mod fastlink;
 mod fspcc;
+mod hangs;
 mod header;
 mod launch;
 mod manners;

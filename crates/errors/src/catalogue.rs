@@ -217,6 +217,45 @@ catalogue! {
         more: "fsp_barrier_all waits for every processor of the job. Processor 0 called it while no other processor ran \
                anything, and who waits at a barrier starts no thread.",
     }
+    /// Threads wait for each other in a circle.
+    Deadlock = 26 {
+        why: "each of these threads waits for what another one of them holds, so none of them ever goes on",
+        fix: "lock mutexes that are held together in the same order everywhere",
+        exit: 26,
+        more: "Two threads, or more, stand in a circle: each waits for a mutex, or for the lock of a writer, that the next one holds, or \
+               for the end of the next one. The message names each of them, what it waits for and who has that. Most often two \
+               mutexes are locked in one order here and in the other order there. The job ends when the circle has been seen \
+               twice, a second apart. Threads that stand in no circle are not needed for that: they may go on computing until then.",
+    }
+    /// A barrier that can never be filled.
+    BarrierNever = 27 {
+        why: "a barrier opens when as many threads have arrived as its count says, and so many cannot come any more",
+        fix: "give the barrier the number of threads that call it, and call fsp_barrier_all on every processor",
+        exit: 27,
+        more: "A thread waits at fsp_barrier_wait, fsp_barrier_all or pthread_barrier_wait, and every other thread that could still arrive \
+               waits too, or has ended; or the count is more than the job can have threads. The message says how many have \
+               arrived, and what the others wait for. Usual causes: main calls it alone after fsp_init, where only processor 0 goes on; \
+               one processor returns from a function of fsp_parallel before the barrier; a count that is one too many.",
+    }
+    /// A thread has ended with a mutex locked.
+    HeldByEnded = 28 {
+        why: "only the thread that locked a mutex may unlock it, and that thread has ended",
+        fix: "unlock on every way out of the function",
+        exit: 28,
+        more: "A thread waits for a mutex, or for the lock of a writer, that was locked on a processor where no thread runs any more, and \
+               all threads that could start another one there wait too. While one of them runs nothing is said, because a \
+               later thread on that processor may unlock the mutex.",
+    }
+    /// Every thread waits.
+    AllWait = 29 {
+        why: "every thread of the job waits for another one to set a flag, signal or unlock, so none is left to do it",
+        fix: "set the flag or signal before the last thread waits, and test the condition under its mutex before waiting for it",
+        exit: 29,
+        more: "A thread waits for a flag, a condition variable or a lock held by readers, and all the others wait too or have ended. The \
+               message names them and what they wait for. Most often a signal came before the thread waited for it: a condition variable \
+               does not remember signals. Nothing is said while any thread runs, sleeps, reads, or waits with a time limit, and \
+               nothing in programs that handle a signal which another process could send.",
+    }
     /// A process of the job died.
     Died = 40 {
         why: "a process of the job ended by a signal",

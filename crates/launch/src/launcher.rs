@@ -26,6 +26,7 @@ use nix::unistd::{Pid, dup2_stdin};
 use crate::control::{Command, Event, Exit, Lines};
 use crate::diagnosis::Diagnosis;
 use crate::globals;
+use crate::hangs;
 use crate::memory::{self, Memory};
 use crate::names;
 use crate::output::{self, Output, WriteEnds};
@@ -118,6 +119,7 @@ struct Launcher {
     told: Wanted,
     /// Where the thread that writes the output says why it cannot.
     unwritten: Option<PipeReader>,
+    hangs: hangs::Watch,
 }
 
 struct Node {
@@ -156,6 +158,7 @@ impl Launcher {
             locks: PrivateLocks::default(),
             told,
             unwritten: None,
+            hangs: hangs::Watch::default(),
             job,
         };
         let start = Start {
@@ -230,12 +233,17 @@ impl Launcher {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
-            self.wait(left)?;
+            let processes = self.roll.in_full_swing();
+            let until_look = processes.is_some().then(|| self.hangs.left(Instant::now()));
+            self.wait(left.into_iter().chain(until_look).min())?;
             self.hear_of_output();
             for node in 0..self.nodes.len() {
                 self.hear(node)?;
             }
             self.take_signals()?;
+            if let Some(processes) = self.roll.in_full_swing() {
+                self.look_for_hangs(&processes);
+            }
         }
         Ok(())
     }
@@ -250,6 +258,14 @@ impl Launcher {
         let mut why = String::new();
         if pipe.read_to_string(&mut why).is_ok_and(|length| length > 0) {
             self.roll.on_output_lost(unwritten(&why));
+        }
+    }
+
+    /// Ends a job whose threads can never go on, if it is time for a look.
+    fn look_for_hangs(&mut self, processes: &[u32]) {
+        let scene = hangs::Scene { job: &self.job, memory: &self.memory, program: &self.program };
+        if let Some(report) = self.hangs.look(Instant::now(), scene, processes) {
+            self.roll.on_hang(report);
         }
     }
 

@@ -27,6 +27,7 @@
 pub mod control;
 pub mod diagnosis;
 mod globals;
+mod hangs;
 pub mod launcher;
 pub mod memory;
 mod mesh;

@@ -154,6 +154,11 @@ impl Roll {
         });
     }
 
+    /// Threads of the job can never go on.
+    pub fn on_hang(&mut self, Message { code, place, what }: Message) {
+        self.fail(code, place, what, code.exit_code(), Patience::None);
+    }
+
     /// A node's service process ended, though nobody told it to.
     pub fn on_node_ended(&mut self, node: u32, exit: Exit) {
         let pid = self.node_pids[node as usize];
@@ -180,6 +185,13 @@ impl Roll {
     #[must_use]
     pub fn all_ended(&self) -> bool {
         self.roll.iter().all(|view| view.ended)
+    }
+
+    /// The processes, by node and view, if all have called `fsp_init` and none has come to its end yet.
+    #[must_use]
+    pub fn in_full_swing(&self) -> Option<Vec<u32>> {
+        let runs = |view: &View| view.stage == Stage::Started && !view.ended;
+        self.roll.iter().map(|view| view.pid.filter(|_| runs(view))).collect()
     }
 
     /// Have all processes called `fsp_init`?

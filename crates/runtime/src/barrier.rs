@@ -24,7 +24,7 @@ use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
-use crate::{meter, objects, tmk, wait};
+use crate::{asleep, meter, objects, tmk, wait};
 
 /// The address that stands for the barrier of all: in no heap.
 pub const ALL: u64 = 8;
@@ -46,7 +46,7 @@ pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure
         if node.ending.load(Ordering::SeqCst) > 0 && node.barrier_round.load(Ordering::SeqCst) == round {
             return Err(others_ended());
         }
-        wait::until_changed(cluster, &node.barrier_round, round, &node.barrier_sleepers);
+        wait::until_changed_for(cluster, &node.barrier_round, round, &node.barrier_sleepers, asleep::ROUND);
         return Ok(());
     }
     node.barrier_arrived.store(0, Ordering::SeqCst);
@@ -88,7 +88,7 @@ fn arrive_directly(cluster: &Cluster, round: u32, each: u32) -> Result<(), Failu
     count_message(cluster.me);
     if now < all {
         let node = cluster.mine().node();
-        wait::until_changed(cluster, &node.barrier_round, round, &node.barrier_sleepers);
+        wait::until_changed_for(cluster, &node.barrier_round, round, &node.barrier_sleepers, asleep::ROUND);
         return Ok(());
     }
     // Nobody comes for the next round before this one is open.

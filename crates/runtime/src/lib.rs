@@ -13,6 +13,7 @@
 //! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
 
 mod ahead;
+mod asleep;
 mod barrier;
 pub mod buffers;
 mod closing;
@@ -48,6 +49,7 @@ mod threads;
 mod tmk;
 mod touched;
 mod wait;
+pub mod waits;
 mod watch;
 mod wire;
 

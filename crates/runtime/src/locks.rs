@@ -66,7 +66,7 @@ fn ask(cluster: &Cluster, slot_index: usize, mutex: u64, event: Event) -> Result
     if !granted {
         cluster.flush_messages();
     }
-    Ok(objects::await_answer(cluster, slot)?.0)
+    Ok(objects::await_answer(cluster, slot, mutex)?.0)
 }
 
 /// Runs the table of a node, then does what it says. Was anybody granted?

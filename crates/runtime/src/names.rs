@@ -18,7 +18,7 @@ pub fn count(processors: usize) {
 }
 
 /// A thread that is no processor: its node, and what it is called there.
-fn guest(number: u32, processors: u32) -> Option<(u32, String)> {
+pub fn guest(number: u32, processors: u32) -> Option<(u32, String)> {
     let number = number.checked_sub(processors)?;
     let (node, index) = (number / GUESTS as u32, number % GUESTS as u32);
     let name = match index.checked_sub(SEATS as u32) {

@@ -16,16 +16,16 @@ use crate::misuse::Failure;
 use crate::sys::slot::Slot;
 use crate::tmk::news::{self, Time};
 use crate::wire::{self, Mailbox, Reply, Request};
-use crate::{locks, meter, names, tmk, wait};
+use crate::{asleep, locks, meter, names, tmk, wait};
 
 /// Makes the slot ready for one answer.
 pub fn expect_answer(slot: &Slot) {
     slot.granted.store(0, Ordering::Relaxed);
 }
 
-/// Waits for the answer.
-pub fn await_answer(cluster: &Cluster, slot: &Slot) -> Result<(u64, u64), Failure> {
-    wait::until_changed(cluster, &slot.granted, 0, &slot.asleep);
+/// Waits for the answer, that of an object or of the thread table: see [`crate::asleep`].
+pub fn await_answer(cluster: &Cluster, slot: &Slot, from: u64) -> Result<(u64, u64), Failure> {
+    wait::until_changed_for(cluster, &slot.granted, 0, &slot.asleep, from);
     let status = slot.status.load(Ordering::Relaxed);
     if status == 0 {
         return Ok((slot.value.load(Ordering::Relaxed), slot.extra.load(Ordering::Relaxed)));
@@ -34,13 +34,19 @@ pub fn await_answer(cluster: &Cluster, slot: &Slot) -> Result<(u64, u64), Failur
     Err(Failure { code, what: slot.text.read() })
 }
 
-/// Sends a request to the processor's manager and waits for the answer.
+/// Sends a request to a node and waits for the answer.
 pub fn ask(cluster: &Cluster, slot: &Slot, to: NodeId, request: Request) -> Result<(u64, u64), Failure> {
+    let from = match request {
+        Request::Object { event, .. } => event.object(),
+        Request::Thread { .. } => asleep::THREADS,
+        Request::Migratory { .. } | Request::Start { .. } | Request::Build { .. } => asleep::NOTHING,
+        Request::Stop | Request::Heap { .. } | Request::Touched { .. } => asleep::NOTHING,
+    };
     let mesh = cluster.mesh();
     expect_answer(slot);
     wire::send_request(cluster, mesh, to, request);
     mesh.flush();
-    await_answer(cluster, slot)
+    await_answer(cluster, slot, from)
 }
 
 /// Gives a processor of the job its answer.
@@ -106,7 +112,7 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
     if !is_granted(event) {
         return Ok(0);
     }
-    Ok(await_answer(cluster, slot)?.0)
+    Ok(await_answer(cluster, slot, event.object())?.0)
 }
 
 /// The quick way, by the word; `None` if the event is for the table.
@@ -209,7 +215,7 @@ fn leave_for(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -
 pub fn wait_condition(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
     let slot = cluster.slot(slot_index);
     leave_for(cluster, slot_index, condition, mutex)?;
-    wait::until_changed(cluster, &slot.signalled, 0, &slot.signal_sleepers);
+    wait::until_changed_for(cluster, &slot.signalled, 0, &slot.signal_sleepers, condition);
     Ok(())
 }
 

@@ -18,6 +18,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use finespun_sys::clock::ticks;
+use finespun_sys::process::thread_id;
 use finespun_types::{Bucket, NodeId, ViewId};
 
 use crate::cluster::Cluster;
@@ -67,6 +68,7 @@ pub fn ring(cluster: &Cluster, node: NodeId, slot: usize) {
 /// Keeps this view's places until the job ends: `make` makes a thread, which calls [`begin`] and [`end`].
 pub fn keep(cluster: &Cluster, make: impl Fn(Work)) {
     let view = cluster.mine().view(cluster.my_view());
+    view.helpers[1].store(thread_id(), Ordering::Relaxed);
     for slot in own_processors(cluster) {
         slot.started_ticks.store(ticks(), Ordering::Relaxed);
         slot.idle_ticks.store(ticks(), Ordering::Relaxed);

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use finespun_protocol::page::Demand;
 use finespun_sys::calls;
 use finespun_sys::clock::ticks;
-use finespun_sys::process::SignalsBlocked;
+use finespun_sys::process::{SignalsBlocked, thread_id};
 use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
@@ -59,6 +59,7 @@ pub fn start(cluster: &'static Cluster) -> std::io::Result<()> {
 fn serve(cluster: &Cluster) {
     let (node, id) = (cluster.mine(), cluster.my_view());
     let view = node.view(id);
+    view.helpers[0].store(thread_id(), Ordering::Relaxed);
     loop {
         let last = view.revocations.load(Ordering::Acquire);
         let Some(busy) = closing::enter() else { return };

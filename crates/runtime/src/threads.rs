@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::misuse::Failure;
 use crate::tmk::news;
 use crate::wire::{self, Request};
-use crate::{consistency, meter, names, objects, places, wait};
+use crate::{asleep, consistency, meter, names, objects, places, wait};
 
 /// The node that keeps the job's threads.
 const KEEPER: NodeId = NodeId(0);
@@ -87,7 +87,7 @@ pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u6
     let slot = cluster.slot(slot_index);
     loop {
         meter::timed(cluster, Bucket::BarrierWait, || {
-            wait::until_changed(cluster, &slot.command, NOTHING, &slot.command_sleepers);
+            wait::until_changed_for(cluster, &slot.command, NOTHING, &slot.command_sleepers, asleep::WORK);
         });
         if slot.command.load(Ordering::Acquire) == END {
             return;
@@ -174,7 +174,7 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
     objects::expect_answer(slot);
     news::released_by_thread(cluster, KEEPER, event);
     run_machine(cluster, event)?;
-    objects::await_answer(cluster, slot)
+    objects::await_answer(cluster, slot, asleep::THREADS)
 }
 
 /// An event that is not.

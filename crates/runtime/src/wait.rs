@@ -10,16 +10,29 @@ use std::time::Duration;
 use finespun_sys::clock;
 use finespun_sys::fence;
 use finespun_sys::futex::{self, Backoff, Wake};
+use finespun_sys::process::thread_id;
 use finespun_sys::signals::with_signals_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
-use crate::{meter, service};
+use crate::{asleep, meter, service};
 
 /// Waits until `word` is no longer `old`. `sleepers` counts who sleeps on it. Handlers of the program run while the thread sleeps.
 pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32) {
-    // The thread holds no lock of a unit or of a table here, so a fault in the handler can be served.
-    sleep_until_changed(cluster, word, old, sleepers, || with_signals_let_in(|| futex::wait(word, old, None)));
+    until_changed_for(cluster, word, old, sleepers, asleep::NOTHING);
+}
+
+/// The same, as the thread of a slot, which tells what it sleeps for: see [`asleep`].
+pub fn until_changed_for(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32, what: u64) {
+    sleep_until_changed(cluster, word, old, sleepers, || {
+        let slot = meter::slot_index().filter(|_| what != asleep::NOTHING);
+        let asleep = slot.map(|slot| &cluster.slot(slot).asleep_for);
+        asleep.iter().for_each(|asleep| asleep.begin(what, thread_id(), old));
+        // The thread holds no lock of a unit or of a table here, so a fault in the handler can be served.
+        let wake = with_signals_let_in(|| futex::wait(word, old, None));
+        asleep.iter().for_each(|asleep| asleep.end());
+        wake
+    });
 }
 
 fn sleep_until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32, sleep: impl Fn() -> Wake) {

@@ -71,6 +71,21 @@ impl std::fmt::Debug for Cores {
     }
 }
 
+thread_local! {
+    /// See [`thread_id`]; 0: not asked for yet.
+    static THREAD: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// The kernel's number of the calling thread, asked for once. In a child made by fork it is the parent's.
+#[must_use]
+pub fn thread_id() -> u32 {
+    if THREAD.get() == 0 {
+        // SAFETY: takes and returns plain numbers.
+        THREAD.set(unsafe { libc::gettid() }.cast_unsigned());
+    }
+    THREAD.get()
+}
+
 /// The number of cores this thread may run on.
 pub fn cpus() -> io::Result<usize> {
     Ok(Cores::allowed()?.numbers().len().max(1))

@@ -158,6 +158,12 @@ impl Seen {
     }
 }
 
+/// Where a process has loaded its executable; 0 if that is not known.
+#[must_use]
+pub fn image_of(pid: u32) -> u64 {
+    Space::of(pid.cast_signed()).map_or(0, |space| space.image.start)
+}
+
 /// A thread in a system call that a loop makes in each turn, `sched_yield`, is where that call returns to: the C library's
 /// function for it is nothing but the call, and so the address stands on top of the stack.
 fn caller_of(thread: i32, registers: Registers) -> Registers {

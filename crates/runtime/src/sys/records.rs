@@ -108,6 +108,8 @@ pub struct View {
     pub revoker_sleeps: AtomicU32,
     /// When a fault of the view was last served, in ticks.
     pub mapped_ticks: AtomicU64,
+    /// The kernel's numbers of the view's communication thread and of the keeper of its places, which run nothing of the program; 0: none.
+    pub helpers: [AtomicU32; 2],
 }
 
 impl View {

@@ -10,6 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use finespun_protocol::page::Time;
+use finespun_sync::threads::Threads;
 use finespun_sync::{Entry, Table, Waiter, Word};
 use finespun_sys::fence;
 use finespun_sys::lock::WordLock;
@@ -184,9 +185,28 @@ impl Segment {
 
     /// Runs `body` on one of the tables of synchronization objects, under its lock.
     pub fn with_table<R>(&self, stripe: usize, body: impl FnOnce(&mut Table<'_>) -> R) -> R {
+        let _guard = self.table_lock(stripe).guard();
+        // SAFETY: the lock is held.
+        unsafe { self.with_locked_table(stripe, body) }
+    }
+
+    /// The same, unless the lock is taken.
+    pub fn try_with_table<R>(&self, stripe: usize, body: impl FnOnce(&mut Table<'_>) -> R) -> Option<R> {
+        let _guard = self.table_lock(stripe).try_guard()?;
+        // SAFETY: the lock is held.
+        Some(unsafe { self.with_locked_table(stripe, body) })
+    }
+
+    fn table_lock(&self, stripe: usize) -> &WordLock {
         let block: *mut Stripe = self.pointer(self.shape.stripe, stripe);
         // SAFETY: mapped and zeroed at first; nobody makes a &mut to the lock field.
-        let _guard = unsafe { &(*block).lock }.guard();
+        unsafe { &(*block).lock }
+    }
+
+    /// # Safety
+    /// The stripe's lock is held.
+    unsafe fn with_locked_table<R>(&self, stripe: usize, body: impl FnOnce(&mut Table<'_>) -> R) -> R {
+        let block: *mut Stripe = self.pointer(self.shape.stripe, stripe);
         let waiters = self.shape.waiters();
         // SAFETY: the lock is held, so these are the only references to the stripe's parts; each region has room for
         // every stripe (`Shape::of`), and all-zero memory is valid for these plain types.
@@ -213,16 +233,30 @@ impl Segment {
     }
 
     /// Runs `body` on the job's threads, under their lock. Node 0 only.
-    pub fn with_threads<R>(&self, body: impl FnOnce(&mut finespun_sync::threads::Threads<'_>) -> R) -> R {
-        let node: *mut Node = self.pointer(self.shape.node, 0);
+    pub fn with_threads<R>(&self, body: impl FnOnce(&mut Threads<'_>) -> R) -> R {
         let _guard = self.node().thread_lock.guard();
+        // SAFETY: the lock is held.
+        unsafe { self.with_locked_threads(body) }
+    }
+
+    /// The same, unless the lock is taken.
+    pub fn try_with_threads<R>(&self, body: impl FnOnce(&mut Threads<'_>) -> R) -> Option<R> {
+        let _guard = self.node().thread_lock.try_guard()?;
+        // SAFETY: the lock is held.
+        Some(unsafe { self.with_locked_threads(body) })
+    }
+
+    /// # Safety
+    /// The threads' lock is held.
+    unsafe fn with_locked_threads<R>(&self, body: impl FnOnce(&mut Threads<'_>) -> R) -> R {
+        let node: *mut Node = self.pointer(self.shape.node, 0);
         // SAFETY: a cell of plain data, valid all-zero, reached only here: under the thread lock this is the only reference.
         let header = unsafe { &mut *(*node).thread_header.get() };
         // SAFETY: likewise the job's threads.
         let processors = unsafe { self.part(self.shape.thread, 0, self.shape.thread.len) };
         let seats = finespun_sync::threads::Seats { numbers: GUESTS as u32, usable: SEATS as u32 };
         let each = self.shape.processors_per_node() as u32;
-        body(&mut finespun_sync::threads::Threads::with_seats(header, processors, each, seats))
+        body(&mut Threads::with_seats(header, processors, each, seats))
     }
 
     /// Runs `body` on the heap, under its lock. Node 0 only.

@@ -6,6 +6,7 @@ use finespun_types::{Bucket, Counter, Counters};
 
 use super::phase::{PHASES_MAX, Phase};
 use super::text::Text;
+use crate::asleep::Asleep;
 
 /// A processor's slot: where it waits, what it is told, what it counted.
 #[repr(C, align(128))]
@@ -36,6 +37,8 @@ pub struct Slot {
     pub argument: AtomicU64,
     /// The thread that runs it.
     pub thread: AtomicU64,
+    /// What its thread sleeps for.
+    pub asleep_for: Asleep,
     /// Ticks when the processor began to wait for a thread to run; 0 while it runs one, and where nobody asks.
     pub idle_ticks: AtomicU64,
     /// Ticks when the processor started and ended.
