@@ -29,7 +29,7 @@ pub fn install(cluster: &'static Cluster) -> std::io::Result<()> {
     let (_, mapping) = cluster.view.as_ref().expect("only a process of the program has faults");
     CLUSTER.get_or_init(|| cluster);
     finespun_sys::faults::set_window(mapping.window());
-    finespun_sys::faults::install(mapping.addresses(), on_fault)
+    finespun_sys::faults::install(mapping.addresses(), mapping.mechanism(), on_fault)
 }
 
 fn on_fault(address: usize, kind: FaultKind) -> bool {

@@ -69,7 +69,7 @@ fn main() -> io::Result<()> {
         let scratch = Mapping::shared(scratch.as_fd(), BYTES)?;
         SECOND.store(index == 1, Ordering::Relaxed);
         let rig = RIGS[index].get_or_init(|| Rig { view, engine, scratch });
-        faults::install(rig.view.addresses(), answer)?;
+        faults::install(rig.view.addresses(), mechanism, answer)?;
         println!("\n{mechanism:?}");
         measure_view(&calibration, rig)?;
         faults::uninstall()?;

@@ -8,7 +8,7 @@
 //!      |  none | read-only | writable  | none    |       |   Mapping   |   always writable
 //!      +-----+-----------------------------------+       +------+------+
 //!            | fault                    \_____ one memfd, the node's frames _____/
-//!      faults::install(space, handler) -> handler(address, kind) -> View::map_read / map_write
+//!      faults::install(space, mechanism, handler) -> handler(address, kind) -> View::map_read / map_write
 //! ```
 //!
 //! Which mechanism carries the rights is found by trying ([`probe`]): userfaultfd in the faulting thread, or

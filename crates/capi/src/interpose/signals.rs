@@ -31,6 +31,19 @@ fn without_faults(mut mask: sigset_t) -> sigset_t {
     mask
 }
 
+/// What the program lets in may be all. One of the signals of faults may be blocked in the place of the other one, after a handler
+/// (`finespun_sys::faults`), so both are let in.
+fn with_both_faults(mut mask: sigset_t) -> sigset_t {
+    // SAFETY: a valid set and signals.
+    if OF_FAULTS.iter().any(|&signal| unsafe { libc::sigismember(&raw const mask, signal) } == 1) {
+        for signal in OF_FAULTS {
+            // SAFETY: as above.
+            unsafe { libc::sigaddset(&raw mut mask, signal) };
+        }
+    }
+    mask
+}
+
 /// Lets the signals of faults in, in the calling thread: it may have inherited a mask from the program that started this one.
 pub fn let_faults_in() {
     let mut set = MaybeUninit::uninit();
@@ -182,8 +195,7 @@ unsafe fn change_mask(
         let to = if old.is_null() { old } else { before.as_mut_ptr() };
         // SAFETY: by contract.
         let theirs = unsafe { new.as_ref() }.copied();
-        // What the program lets in may be all.
-        let ours = if how == libc::SIG_UNBLOCK { theirs } else { theirs.map(without_faults) };
+        let ours = theirs.map(if how == libc::SIG_UNBLOCK { with_both_faults } else { without_faults });
         let result = call(ours.as_ref().map_or(std::ptr::null(), std::ptr::from_ref), to);
         if result == 0 && !old.is_null() {
             // SAFETY: the call succeeded, so it filled `before`; `old` by contract.

@@ -3,6 +3,11 @@
 //! What the program would have got from the kernel it gets from [`deliver`]: the default action ends the process
 //! with the right signal, a handler runs with the mask and flags it asked for. Differences: it runs on the alternate
 //! stack if the thread has one, even without SA_ONSTACK, and SA_RESTART is as if set.
+//!
+//! One signal is never blocked: that by which the faults of the space come. A handler may touch the space, and it may leave by
+//! `longjmp`, which leaves the mask as it is. Where the kernel would have blocked that signal, the other one of the two is
+//! blocked in its place ([`stand_in`]). That the first counts as blocked can be seen by it, also after `siglongjmp` has put back a mask: a fault
+//! of the program's own ends the process then, as it would have done.
 
 use crate::check;
 use crate::lock::WordLock;
@@ -10,6 +15,7 @@ use crate::signals::real_sigaction;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The signals that faults raise, and that of single steps.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP];
@@ -41,6 +47,29 @@ impl Actions {
         let _guard = self.lock.guard();
         // SAFETY: the guard makes this the only reference; it ends with `action`, before it is dropped.
         action(unsafe { &mut *self.of_program[index].get() })
+    }
+}
+
+/// The signals of [`OF_FAULTS`] in a mask of the kernel.
+const FAULT_BITS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS);
+
+/// In a mask of the kernel, the signal by which the faults of the space come; 0 before there is a space.
+static OF_SPACE: AtomicU64 = AtomicU64::new(0);
+
+/// The faults of the space come by this signal of [`OF_FAULTS`].
+pub(super) fn never_block(signal: libc::c_int) {
+    OF_SPACE.store(bit(signal), Ordering::Relaxed);
+}
+
+const fn bit(signal: libc::c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// In a mask of the kernel, the signal that is blocked in the place of the one by which the faults of the space come.
+fn stand_in() -> u64 {
+    match OF_SPACE.load(Ordering::Relaxed) {
+        0 => 0,
+        of_space => FAULT_BITS & !of_space,
     }
 }
 
@@ -127,14 +156,18 @@ pub unsafe fn set_user_action(
 pub(super) unsafe fn deliver(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: by contract the kernel's siginfo.
     let sent_by_a_process = unsafe { (*info).si_code } <= 0;
+    // SAFETY: by contract a ucontext_t.
+    let interrupted = unsafe { mask_of(context) };
+    if !sent_by_a_process && bit(signal) & OF_SPACE.load(Ordering::Relaxed) != 0 && interrupted & stand_in() != 0 {
+        return die(signal, sent_by_a_process);
+    }
     let Some(action) = take_action(signal) else { return die(signal, sent_by_a_process) };
     match action.sa_sigaction {
         libc::SIG_IGN if sent_by_a_process => {}
         // A fault cannot be ignored: the instruction would fault for ever, so the kernel kills too.
         libc::SIG_DFL | libc::SIG_IGN => die(signal, sent_by_a_process),
         handler => {
-            // SAFETY: by contract a ucontext_t.
-            unsafe { block_as_asked(signal, &action, context) };
+            block_as_asked(signal, &action, interrupted);
             if action.sa_flags & libc::SA_SIGINFO != 0 {
                 // SAFETY: the program declared its handler to have three arguments.
                 let handler: InfoHandler = unsafe { std::mem::transmute(handler) };
@@ -177,19 +210,15 @@ fn die(signal: libc::c_int, sent_by_a_process: bool) {
 
 /// While a handler runs, the kernel blocks what was blocked, what its action names, and the signal itself unless
 /// SA_NODEFER. When we return, the kernel restores the mask of the context.
-///
-/// # Safety
-/// `context` is the third argument of a signal handler with SA_SIGINFO.
-unsafe fn block_as_asked(signal: libc::c_int, action: &libc::sigaction, context: *mut c_void) {
-    let itself = if action.sa_flags & libc::SA_NODEFER != 0 { 0 } else { 1_u64 << (signal - 1) };
-    // SAFETY: by contract a ucontext_t. The kernel's mask is one word of 64 bits, the first of the C library's type,
-    // and only that much is there in a context that the kernel made.
-    let interrupted = unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<u64>().read() };
+fn block_as_asked(signal: libc::c_int, action: &libc::sigaction, interrupted: u64) {
+    let itself = if action.sa_flags & libc::SA_NODEFER != 0 { 0 } else { bit(signal) };
     // SAFETY: the first word of a sigset_t of the C library, which has 16.
     let asked = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
     // A handler of the program may touch what is watched.
     let never = if crate::watch::is_on() { crate::process::OF_FAULTS_AND_TRAPS } else { 0 };
-    let mask = (interrupted | asked | itself) & !never;
+    let (wanted, of_space) = (interrupted | asked | itself, OF_SPACE.load(Ordering::Relaxed));
+    let in_place = if wanted & of_space != 0 { stand_in() } else { 0 };
+    let mask = (wanted | in_place) & !(of_space | never);
     // SAFETY: `mask` is the 8 bytes that the kernel is told to read.
     unsafe {
         libc::syscall(
@@ -200,6 +229,16 @@ unsafe fn block_as_asked(signal: libc::c_int, action: &libc::sigaction, context:
             size_of::<u64>(),
         )
     };
+}
+
+/// The mask of what was interrupted.
+///
+/// # Safety
+/// `context` is the third argument of a signal handler with SA_SIGINFO.
+unsafe fn mask_of(context: *mut c_void) -> u64 {
+    // SAFETY: by contract a ucontext_t. The kernel's mask is one word of 64 bits, the first of the C library's type,
+    // and only that much is there in a context that the kernel made.
+    unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<u64>().read() }
 }
 
 fn default_action() -> libc::sigaction {

@@ -17,6 +17,7 @@
 mod chain;
 
 use crate::lock::WordLock;
+use crate::view::Mechanism;
 use crate::watch;
 pub use chain::set_user_action;
 use std::ffi::c_void;
@@ -48,8 +49,8 @@ static HANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Orders install and uninstall; never taken by the handler.
 static SETUP: WordLock = WordLock::new();
 
-/// Sends the faults of these addresses to `handler` from now on. One space at a time: `EBUSY` if there is one.
-pub fn install(space: Range<usize>, handler: Handler) -> io::Result<()> {
+/// Sends the faults of these addresses, a view's of this mechanism, to `handler` from now on. One space at a time: `EBUSY` if there is one.
+pub fn install(space: Range<usize>, mechanism: Mechanism, handler: Handler) -> io::Result<()> {
     let _setup = SETUP.guard();
     if SPACE_END.load(Ordering::Relaxed) != 0 {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
@@ -58,6 +59,10 @@ pub fn install(space: Range<usize>, handler: Handler) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     HANDLER.store(handler as usize, Ordering::Relaxed);
+    chain::never_block(match mechanism {
+        Mechanism::Uffd => libc::SIGBUS,
+        Mechanism::Mprotect => libc::SIGSEGV,
+    });
     SPACE_START.store(space.start, Ordering::Relaxed);
     // Last: a handler that sees the end sees the rest.
     SPACE_END.store(space.end, Ordering::Release);

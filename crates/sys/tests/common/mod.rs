@@ -54,9 +54,9 @@ pub fn rig_with_window(mechanism: Mechanism, pages: usize, address: usize, run: 
 }
 
 fn install(rig: Rig) -> &'static Rig {
-    let addresses = rig.view.addresses();
+    let (addresses, mechanism) = (rig.view.addresses(), rig.view.mechanism());
     assert!(RIG.set(rig).is_ok(), "one rig a process");
-    faults::install(addresses, answer).unwrap();
+    faults::install(addresses, mechanism, answer).unwrap();
     RIG.get().unwrap()
 }
 
