@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use crate::support::{Done, Job, app, compile, without_addresses};
+use crate::support::{Done, Job, app, compile, offers_userfaultfd, without_addresses};
 
 fn cases() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -62,6 +62,11 @@ mistakes! {
     an_alignment_that_is_too_large_is_an_error: "alignment_huge" => "E005",
     a_node_that_is_not_there_is_an_error: "malloc_on_node_99" => "E005",
     memory_dealt_in_blocks_of_nothing_is_an_error: "distributed_by_nothing" => "E005",
+    taking_the_rights_to_shared_memory_away_is_an_error: "mprotect_none" => "E055",
+    making_shared_memory_read_only_is_an_error: "mprotect_read" => "E055",
+    unmapping_shared_memory_is_an_error: "munmap_shared" => "E055",
+    mapping_something_over_shared_memory_is_an_error: "mmap_over_shared" => "E055",
+    moving_shared_memory_is_an_error: "mremap_shared" => "E055",
     a_thread_on_a_processor_that_is_not_there_is_an_error: "thread_on_99" => "E005",
     a_thread_of_no_function_is_an_error: "thread_of_nothing" => "E005",
     a_thread_of_a_function_in_a_library_is_an_error: "thread_in_a_library" => "E005",
@@ -120,6 +125,28 @@ fn processors_that_disagree_about_a_barrier_are_told_so() {
     for transport in ["shm", "tcp"] {
         run_case(&format!("-n 2 -p 2 --transport {transport}"), "barrier_counts").assert_error("E021");
     }
+}
+
+/// Under userfaultfd the rights are not what is missing, so the fault would come for ever; mprotect just gives them back.
+#[test]
+fn rights_that_are_taken_away_past_the_c_library_are_noticed() {
+    for case in ["call_mprotect_none", "call_mprotect_read"] {
+        if offers_userfaultfd() {
+            for transport in ["shm", "tcp"] {
+                let done = run_case(&format!("-n 2 --faults uffd --transport {transport}"), case);
+                done.assert_error("E055");
+                assert!(done.stderr.contains("(node 1, processor 1)"), "it names who\n{done}");
+            }
+        }
+        let done = run_case("-n 2 --quiet --faults mprotect", case);
+        done.assert_success();
+        assert_eq!(done.stdout, "the page has 2\n", "{done}");
+    }
+}
+
+#[test]
+fn private_memory_may_be_mapped_as_ever() {
+    run_case("-n 2 -p 2 --quiet", "private_mappings").assert_success();
 }
 
 #[test]

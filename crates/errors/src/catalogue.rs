@@ -333,6 +333,15 @@ catalogue! {
                that its attributes say; without, of the usual size (`ulimit -s`, most often 8 MiB) or of a 256th part of the \
                heap, whichever is less: see --heap. Its lowest page is never used, and was touched.",
     }
+    /// The program changed the mapping of shared memory.
+    Mapping = 55 {
+        why: "loads and stores are noticed by the rights of shared pages, so only the runtime may change their mapping",
+        fix: "use mprotect, munmap and mmap with MAP_FIXED on private memory only; free shared memory with fsp_free",
+        exit: 55,
+        more: "The program called mprotect, munmap, mremap, or mmap with MAP_FIXED for addresses of the shared space. Another node's \
+               stores would then be lost there, or a load would fault for ever. The message names the call and the address. A call made past the \
+               C library (syscall) is noticed under userfaultfd when a thread faults at one address again and again.",
+    }
     /// Nodes that run different builds.
     Builds = 60 {
         why: "all processes of a job must run the same build of the program and of Finespun, since code and data are shared",

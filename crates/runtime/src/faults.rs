@@ -4,14 +4,15 @@
 //! allocates nothing, takes only locks in the node's segments (which no thread holds while it runs the program's own
 //! code), and touches frames through the engine's mapping only.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 use finespun_engine::{Fault, Todo};
-use finespun_sys::faults::FaultKind;
-use finespun_sys::stack;
-use finespun_types::{Bucket, Counter, UnitId};
-
 use finespun_errors::Code;
+use finespun_sys::faults::FaultKind;
+use finespun_sys::view::Mechanism;
+use finespun_sys::{maps, stack};
+use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::misuse::{self, Failure};
@@ -49,6 +50,9 @@ fn on_fault(address: usize, kind: FaultKind) -> bool {
         FaultKind::Write => true,
     };
     serve(cluster, UnitId(unit), writes);
+    if is_often(address) {
+        look_at_mapping(cluster, address);
+    }
     true
 }
 
@@ -62,6 +66,35 @@ fn touched_after_end(cluster: &Cluster, address: usize, kind: FaultKind) -> ! {
     };
     let what = format!("{access} shared memory, at {address:#x}, after fsp_finalize");
     misuse::end_job(misuse::place(cluster), &Failure { code: Code::NotStarted, what })
+}
+
+thread_local! {
+    /// Where the thread faulted last, and how often in a row.
+    static REPEATED: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// So many faults at one address, with none elsewhere in between, are looked into: rare in a right program, and soon over in one that
+/// faults for ever.
+const OFTEN: u32 = 4096;
+
+/// Has the thread faulted at this address [`OFTEN`] times in a row?
+#[inline]
+fn is_often(address: usize) -> bool {
+    let (last, count) = REPEATED.get();
+    let count = if last == address { count + 1 } else { 0 };
+    REPEATED.set((address, count % OFTEN));
+    count == OFTEN
+}
+
+/// With userfaultfd the mapping has all rights: if the program took some away, past the C library, the fault comes again whatever is
+/// done about it.
+#[cold]
+fn look_at_mapping(cluster: &Cluster, address: usize) {
+    let is_uffd = cluster.view.as_ref().is_some_and(|(_, mapping)| mapping.mechanism() == Mechanism::Uffd);
+    if is_uffd && maps::rights_at(address).is_some_and(|rights| rights != maps::Rights::ALL) {
+        let what = format!("the rights of shared memory at {address:#x} were changed by a system call");
+        misuse::end_job(misuse::place(cluster), &Failure::new(Code::Mapping, what));
+    }
 }
 
 /// Makes a unit valid in this view, to read or to write: what a fault does, also for buffers of system calls.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,87 @@ pub struct Region {
 /// The kernel's.
 pub fn of_this_process() -> io::Result<Vec<Region>> {
     Ok(std::fs::read_to_string("/proc/self/maps")?.lines().filter_map(region).collect())
+}
+
+/// What a mapping allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Loads.
+    pub reads: bool,
+    /// Stores.
+    pub writes: bool,
+}
+
+impl Rights {
+    /// Loads and stores.
+    pub const ALL: Self = Self { reads: true, writes: true };
+    /// Neither, or no mapping.
+    pub const NONE: Self = Self { reads: false, writes: false };
+}
+
+/// The rights of the mapping that an address is in; `None` if that cannot be found out. Allocates nothing: for the fault handler.
+#[must_use]
+pub fn rights_at(address: usize) -> Option<Rights> {
+    // SAFETY: a C string; the flags take no third argument.
+    let fd = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    // SAFETY: the kernel returned it just now: open, and nobody else's.
+    let file = (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })?;
+    let (mut bytes, mut search) = ([0; 512], Search::new(address));
+    loop {
+        // SAFETY: `bytes` is writable for its length.
+        let count = unsafe { libc::read(file.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+        let read = bytes.get(..usize::try_from(count).ok()?)?;
+        if read.is_empty() {
+            return Some(Rights::NONE);
+        }
+        if let Some(found) = read.iter().find_map(|&byte| search.take(byte)) {
+            return Some(found);
+        }
+    }
+}
+
+/// Reads the list of mappings byte by byte, up to the one that an address is in.
+struct Search {
+    address: usize,
+    start: usize,
+    end: usize,
+    reads: bool,
+    /// Which part of the line comes now.
+    part: Part,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Start,
+    End,
+    Reads,
+    Writes,
+    Rest,
+}
+
+impl Search {
+    const fn new(address: usize) -> Self {
+        Self { address, start: 0, end: 0, reads: false, part: Part::Start }
+    }
+
+    fn take(&mut self, byte: u8) -> Option<Rights> {
+        let digit = || char::from(byte).to_digit(16).unwrap_or(0) as usize;
+        match (self.part, byte) {
+            (_, b'\n') => *self = Self::new(self.address),
+            (Part::Start, b'-') => self.part = Part::End,
+            (Part::Start, _) => self.start = self.start << 4 | digit(),
+            (Part::End, b' ') => self.part = Part::Reads,
+            (Part::End, _) => self.end = self.end << 4 | digit(),
+            (Part::Reads, _) => (self.reads, self.part) = (byte == b'r', Part::Writes),
+            (Part::Writes, _) => {
+                self.part = Part::Rest;
+                let is_it = (self.start..self.end).contains(&self.address);
+                return is_it.then_some(Rights { reads: self.reads, writes: byte == b'w' });
+            }
+            (Part::Rest, _) => {}
+        }
+        None
+    }
 }
 
 /// How many mappings a process may have, if it can be read.
@@ -57,6 +139,14 @@ mod tests {
             Some((false, String::new()))
         );
         assert_eq!(region("nonsense"), None);
+    }
+
+    #[test]
+    fn the_rights_at_an_address_are_found_without_the_list() {
+        let (variable, constant) = (0_u8, "text");
+        assert_eq!(rights_at((&raw const variable).addr()), Some(Rights::ALL));
+        assert_eq!(rights_at(constant.as_ptr().addr()), Some(Rights { reads: true, writes: false }));
+        assert_eq!(rights_at(8), Some(Rights::NONE));
     }
 
     #[test]

@@ -1,14 +1,19 @@
 /* Programs that misuse the library, one for each name in the table below: each must end its job with one message.
  * Run by tests/cluster/misuse.rs.  All are SPMD; what only one processor does wrong, the last one does, so that it is
  * on another node than the launcher's first. */
+#define _GNU_SOURCE
 #include <finespun/finespun.h>
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define PAGE 4096
 
 typedef struct shared {
     fsp_mutex_t mutex;
@@ -203,6 +208,79 @@ static void distributed_by_nothing(shared *shared)
     if (is_last()) fsp_malloc_distributed(100000, 0);
 }
 
+/* ---- mappings ---- */
+
+/* A page that this process may load and store. */
+static void *open_page(void)
+{
+    char *page = (char *)(((uintptr_t)fsp_malloc(1 << 16) + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+    page[0] = 1;
+    return page;
+}
+
+static void mprotect_none(shared *shared)
+{
+    (void)shared;
+    if (is_last()) mprotect(open_page(), PAGE, PROT_NONE);
+}
+
+static void mprotect_read(shared *shared)
+{
+    (void)shared;
+    if (is_last()) mprotect(open_page(), PAGE, PROT_READ);
+}
+
+static void munmap_shared(shared *shared)
+{
+    (void)shared;
+    if (is_last()) munmap(open_page(), PAGE);
+}
+
+static void mmap_over_shared(shared *shared)
+{
+    (void)shared;
+    if (is_last()) mmap(open_page(), PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+static void mremap_shared(shared *shared)
+{
+    (void)shared;
+    if (is_last()) mremap(open_page(), PAGE, 2 * PAGE, MREMAP_MAYMOVE);
+}
+
+/* Past the C library. */
+static void protected_by_a_call(int rights)
+{
+    if (!is_last()) return;
+    volatile char *page = open_page();
+    syscall(SYS_mprotect, page, (size_t)PAGE, rights);
+    page[0]++;
+    printf("the page has %d\n", page[0]);
+}
+
+static void call_mprotect_none(shared *shared)
+{
+    (void)shared;
+    protected_by_a_call(PROT_NONE);
+}
+
+static void call_mprotect_read(shared *shared)
+{
+    (void)shared;
+    protected_by_a_call(PROT_READ);
+}
+
+/* Private memory is the program's own. */
+static void private_mappings(shared *shared)
+{
+    (void)shared;
+    char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mprotect(page, PAGE, PROT_READ) != 0) exit(1);
+    if (mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page) exit(2);
+    page = mremap(page, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
+    if (page == MAP_FAILED || munmap(page, 2 * PAGE) != 0) exit(3);
+}
+
 /* ---- threads and life ---- */
 
 static void *idle(void *argument) { return argument; }
@@ -323,7 +401,10 @@ static const struct {
     CASE(alignment_odd), CASE(alignment_huge), CASE(malloc_on_node_99), CASE(distributed_by_nothing),
     CASE(thread_on_99), CASE(thread_of_nothing), CASE(thread_in_a_library), CASE(join_nothing), CASE(init_twice),
     CASE(exit_3), CASE(exit_hard), CASE(abort_with_17), CASE(null_store), CASE(die_with_the_lock),
-    CASE(unlock_in_own_thread), CASE(unlock_of_own_thread), CASE(fork_and_call), CASE(fork_and_touch),
+    CASE(unlock_in_own_thread), CASE(unlock_of_own_thread),
+    CASE(fork_and_call), CASE(fork_and_touch), CASE(mprotect_none), CASE(mprotect_read), CASE(munmap_shared),
+    CASE(mmap_over_shared), CASE(mremap_shared), CASE(call_mprotect_none), CASE(call_mprotect_read),
+    CASE(private_mappings),
 };
 
 int main(int argc, char **argv)

@@ -21,6 +21,7 @@
 //! | threads | pthread_create, thrd_create | [`threads`] |
 //! | locks, as a check only | pthread_mutex_lock, pthread_cond_wait, sem_wait, mtx_lock and kin | [`locks`] |
 //! | descriptors of ours, left open | close, closefrom, close_range, dup2, dup3 | [`descriptors`] |
+//! | mappings, as a check only | mprotect, munmap, mmap, mremap | [`mappings`] |
 //! | processes | fork, system, popen, posix_spawn, getaddrinfo, exit: on a shared stack | [`processes`] |
 //!
 //! with their 64-bit names and those that `_FORTIFY_SOURCE` uses. Not here, because they load and store in user mode:
@@ -40,6 +41,7 @@ mod descriptors;
 mod errno;
 mod files;
 mod locks;
+mod mappings;
 mod names;
 mod paths;
 mod pieces;

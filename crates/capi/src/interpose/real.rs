@@ -145,6 +145,12 @@ real_functions! {
     PTHREAD_EXIT = fn pthread_exit(result: *mut c_void) -> ();
     THRD_CREATE = fn thrd_create(thread: *mut pthread_t, start: C11Start, argument: *mut c_void) -> c_int;
 
+    MPROTECT = fn mprotect(start: *mut c_void, bytes: size_t, rights: c_int) -> c_int;
+    MUNMAP = fn munmap(start: *mut c_void, bytes: size_t) -> c_int;
+    MMAP = fn mmap(start: *mut c_void, bytes: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
+    MMAP64 = fn mmap64(start: *mut c_void, bytes: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
+    MREMAP = fn mremap(start: *mut c_void, bytes: size_t, new_bytes: size_t, flags: c_int, to: *mut c_void) -> *mut c_void;
+
     SYSTEM = fn system(command: *const c_char) -> c_int;
     POPEN = fn popen(command: *const c_char, way: *const c_char) -> *mut FILE;
     POSIX_SPAWN = fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t, attributes: *const posix_spawnattr_t, words: *const *mut c_char, environment: *const *mut c_char) -> c_int;

@@ -1,4 +1,4 @@
-//! Locks that are not ours: what the C library's lock calls are asked about.
+//! Locks and mappings that are not ours: what the C library's calls for them are asked about.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,6 +7,7 @@ use finespun_errors::Code;
 use finespun_job::Report;
 
 use super::Result;
+use crate::buffers;
 use crate::misuse::{self, Failure};
 use crate::start::running;
 
@@ -37,6 +38,18 @@ pub fn lock_of_one_node(address: usize, call: &str) -> Result<()> {
         "{call} of the C library is called for {address:#x}, which is shared memory: it would lock for node {node} only"
     );
     Err(Failure { code: Code::NodeLock, what })
+}
+
+/// The C library is called to change the mapping of these addresses.
+///
+/// # Errors
+/// [`Code::Mapping`] if they are shared.
+pub fn mapping_of_program(address: usize, bytes: usize, call: &str) -> Result<()> {
+    if running().is_none() || !buffers::is_shared(address, bytes) {
+        return Ok(());
+    }
+    let what = format!("{call} is called for {bytes} bytes at {address:#x}, which is shared memory");
+    Err(Failure { code: Code::Mapping, what })
 }
 
 /// How many places of private locks a process tells of.

@@ -12,7 +12,7 @@ mod objects;
 mod quick;
 mod threads;
 
-pub use foreign::{lock_of_one_node, look_at_lock, looks_at_locks};
+pub use foreign::{lock_of_one_node, look_at_lock, looks_at_locks, mapping_of_program};
 pub use memory::*;
 pub use objects::*;
 pub use threads::*;

@@ -36,10 +36,11 @@ pub fn store(addresses: &Range<usize>, offset: usize, bytes: &[u8]) {
 /// Maps a private copy of the frames in place of the window: what is stored from now on nobody else sees. Calls only the
 /// kernel, so that the child of a fork may do it.
 pub fn map_private(frames: BorrowedFd<'_>, addresses: &Range<usize>, offset: usize) -> io::Result<()> {
-    let start = std::ptr::with_exposed_provenance_mut(addresses.start);
+    let start = std::ptr::with_exposed_provenance_mut::<u8>(addresses.start);
     let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
+    let (fd, offset) = (frames.as_raw_fd(), offset as libc::off_t);
+    // The call itself: our C API may define `mmap` for programs, and refuses them the window.
     // SAFETY: the window's own addresses (module header), whose contents are the same afterwards.
-    let mapped =
-        unsafe { libc::mmap(start, addresses.len(), rights, flags, frames.as_raw_fd(), offset as libc::off_t) };
-    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let mapped = unsafe { libc::syscall(libc::SYS_mmap, start, addresses.len(), rights, flags, fd, offset) };
+    if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -153,10 +153,11 @@ impl View {
     /// there. The window stays.
     pub fn close(&self) -> io::Result<()> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let (start, bytes) = (self.mapping.as_ptr(), self.mapping.bytes());
+        // The call itself: our C API may define `mmap` for programs, and refuses them the view's pages.
         // SAFETY: MAP_FIXED replaces exactly the mapping that self owns; whoever uses its pages gets a signal.
-        let mapped =
-            unsafe { libc::mmap(self.mapping.as_ptr().cast(), self.mapping.bytes(), libc::PROT_NONE, flags, -1, 0) };
-        if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let mapped = unsafe { libc::syscall(libc::SYS_mmap, start, bytes, libc::PROT_NONE, flags, -1, 0_i64) };
+        if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// The addresses of the window; empty if there is none.

@@ -92,8 +92,9 @@ pub(crate) fn is_on() -> bool {
 }
 
 fn protect(addresses: &Range<usize>, rights: libc::c_int) -> io::Result<()> {
-    let start = std::ptr::with_exposed_provenance_mut(addresses.start);
+    let start = std::ptr::with_exposed_provenance_mut::<u8>(addresses.start);
+    // The call itself: our C API may define `mprotect` for programs, and refuses them what is watched.
     // SAFETY: whole pages of the program's variables, which were readable and writable; whoever touches them without rights
     // is served by the handler.
-    check(unsafe { libc::mprotect(start, addresses.len(), rights) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_mprotect, start, addresses.len(), rights) } as libc::c_int).map(drop)
 }
