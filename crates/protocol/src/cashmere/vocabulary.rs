@@ -75,7 +75,7 @@ pub enum Mode {
     NoCopy,
     /// The home was asked for the page. An older copy may still be mapped.
     Fetching,
-    /// In the sharing set. The copy may be out of date: see [`Unit::is_current`].
+    /// In the sharing set. The copy may be out of date: see [`Unit::is_current`](super::Unit::is_current).
     Shared,
     /// As `Shared`, and the home was asked for exclusive mode.
     Upgrading,
