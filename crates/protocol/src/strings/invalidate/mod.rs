@@ -31,7 +31,8 @@
 //!
 //! **Channel assumption**: what goes from the home to a node arrives in the order sent. In direct form the home's messages are
 //! executed under the lock of its entry, and what goes to the home is put aside until the sender holds no lock
-//! ([`Message::is_between_equals`](crate::page::Message::is_between_equals)): locks are taken from the home outwards. So a node's request may overtake its own
+//! ([`Message::is_between_equals`](crate::page::Message::is_between_equals)): locks are taken from the home outwards.
+//! So a node's request may overtake its own
 //! acknowledgement, which does no harm: the home looks at it when the acknowledgement is there.
 
 mod copy;
