@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use finespun_job::{Job, Transport};
 use finespun_protocol::Family;
@@ -33,6 +33,8 @@ pub struct Cluster {
     nodes: Vec<Option<Segment>>,
     /// This process's view of its node's frames; none in a service process.
     pub view: Option<(ViewId, view::View)>,
+    /// The end has come, and the program's globals are this process's own memory: see [`crate::globals`].
+    pub globals_are_private: AtomicBool,
     /// How long to look again before sleeping, in ticks.
     pub spin_ticks: u64,
     /// How long a page stays mapped at least where others may ask for it, in ticks.
@@ -62,7 +64,18 @@ impl Cluster {
             nodes.push(mine.then(map).transpose()?);
         }
         let variant = job.variant();
-        let mut cluster = Self { job, shape, me, variant, mesh: None, nodes, view: None, spin_ticks, hold_ticks: 0 };
+        let mut cluster = Self {
+            job,
+            shape,
+            me,
+            variant,
+            mesh: None,
+            nodes,
+            view: None,
+            globals_are_private: AtomicBool::new(false),
+            spin_ticks,
+            hold_ticks: 0,
+        };
         if variant.sends_messages() {
             cluster.mesh = Some(crate::sys::descriptors::attach_mesh(cluster.mine(), me, shape.nodes, sockets)?);
         }
@@ -110,6 +123,11 @@ impl Cluster {
     #[inline]
     pub fn my_view(&self) -> ViewId {
         self.view.as_ref().map(|(id, _)| *id).expect("only a process of the program has a view")
+    }
+
+    /// May threads of this process beside the calling one touch shared memory?
+    pub fn has_several_threads(&self) -> bool {
+        self.mine().view(self.my_view()).several_threads.load(Ordering::Relaxed) != 0
     }
 
     /// What a unit's address says, at a node.

@@ -1,6 +1,5 @@
 //! Acquire and release of this process's view: the numbered steps of `finespun_protocol::cashmere::sync`.
 
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use finespun_engine::{Release as Steps, Todo};
@@ -9,14 +8,12 @@ use finespun_protocol::page::{NODE, Outcome};
 use finespun_types::{Access, Bucket, UnitId, ViewId};
 
 use crate::cluster::Cluster;
-use crate::invalidation::Invalidation;
 use crate::join::Outbox;
-use crate::nest::Rights;
-use crate::policy::rewrites::Rewrites;
-use crate::refresh::Refresh;
+use crate::mappings::{Change, Closing, Protecting};
+use crate::policy::{self, Rewrites};
 use crate::sys::records::View;
 use crate::sys::segment::Release;
-use crate::{meter, misuse, nest, pointers, service, tmk, wait};
+use crate::{meter, nest, pointers, service, tmk, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
@@ -54,24 +51,24 @@ fn released_list(cluster: &Cluster) -> ViewId {
 fn release_untimed(cluster: &Cluster) {
     let (node, id) = (cluster.mine(), cluster.my_view());
     let list = released_list(cluster);
-    let several_threads = nest::has_several_threads(cluster);
+    let several_threads = cluster.has_several_threads();
     let view = node.view(list);
     let _one_release = view.releasing.guard();
-    let steps = Steps::begin(cluster.my_view(), node.tick(), several_threads);
+    let steps = Steps::begin(id, node.tick(), several_threads);
     if cluster.shape.family == Family::Broadcasting {
         node.node().interval.fetch_add(1, Ordering::Relaxed);
     }
     let mut taken = node.take_dirty(list);
     let release = nest::keeps_rights(cluster).then(|| Release::next_of(id, node.view(id)));
-    let mut rewrites = Rewrites::new();
+    let mut rewrites = policy::release_seen();
     let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
     taken.each_portion(|units| {
-        let rights = prepare(cluster, units, (release, &mut rewrites), several_threads);
+        let change = prepare(cluster, units, (release, &mut rewrites), several_threads);
         let mut left = units.len();
         while left > 0 {
             let last = wait::last_event(cluster);
             let before = left;
-            left = flush_some(cluster, view, &mut units[..left], (steps, rights), &mut outbox);
+            left = flush_some(cluster, view, &mut units[..left], (steps, change), &mut outbox);
             if left == before {
                 wait::for_event(cluster, last);
             }
@@ -91,18 +88,18 @@ fn flush_some(
     cluster: &Cluster,
     view: &View,
     units: &mut [u32],
-    (steps, rights): (Steps, Rights),
+    (steps, change): (Steps, Change),
     outbox: &mut Option<Outbox<'_>>,
 ) -> usize {
     let mut waiting = 0;
     for index in 0..units.len() {
         let (unit, keep) = (units[index] & !KEPT, units[index] & KEPT != 0);
-        let rights = if keep { Rights::Shrink } else { rights };
+        let change = if keep { Change::Shrink } else { change };
         service::await_room(cluster);
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
         let outcome = if begun {
-            nest::flush(cluster, UnitId(unit), steps.flush(keep), rights, outbox.as_mut())
+            nest::flush(cluster, UnitId(unit), steps.flush(keep), change, outbox.as_mut())
         } else {
             Outcome::Wait
         };
@@ -127,54 +124,22 @@ fn prepare(
     units: &mut [u32],
     (release, rewrites): (Option<Release>, &mut Rewrites),
     several_threads: bool,
-) -> Rights {
+) -> Change {
     if several_threads && release.is_none() {
-        return Rights::Shrink;
+        return Change::Shrink;
     }
     units.sort_unstable();
-    let mut runs = Runs::new(cluster);
+    let mut runs = Protecting::new(cluster);
     for unit in units.iter_mut() {
         let (access, ago) = nest::before_flush(cluster, UnitId(*unit), release);
         if rewrites.keeps(ago) {
             *unit |= KEPT;
         } else if access == Access::Write && !several_threads {
-            // A unit that lost its mapping since it was written must not become readable.
-            runs.add(*unit);
+            runs.add(UnitId(*unit));
         }
     }
     runs.end();
-    if several_threads { Rights::Shrink } else { Rights::Shrunk }
-}
-
-/// Runs of pages that lose the right to write.
-struct Runs<'a> {
-    cluster: &'a Cluster,
-    run: Range<u32>,
-}
-
-impl<'a> Runs<'a> {
-    const fn new(cluster: &'a Cluster) -> Self {
-        Self { cluster, run: 0..0 }
-    }
-
-    /// The next page, behind those before.
-    fn add(&mut self, page: u32) {
-        if page != self.run.end || self.run.is_empty() {
-            self.end();
-            self.run = page..page;
-        }
-        self.run.end = page + 1;
-    }
-
-    fn end(&mut self) {
-        if self.run.is_empty() {
-            return;
-        }
-        let (_, mapping) = self.cluster.view.as_ref().expect("only a process of the program releases");
-        if let Err(error) = mapping.protect(self.run.clone()) {
-            misuse::mapping(self.cluster, UnitId(self.run.start), Access::Read, &error);
-        }
-    }
+    if several_threads { Change::Shrink } else { Change::Shrunk }
 }
 
 /// Would an acquire do nothing? False also where that is not looked at.
@@ -204,7 +169,7 @@ pub fn acquire(cluster: &Cluster) {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
-        let (mut gone, mut refresh) = (Invalidation::new(cluster), Refresh::begin(cluster, since));
+        let (mut gone, mut refresh) = (Closing::new(cluster), policy::notices_seen(cluster, since));
         taken.each_portion(|units| {
             for (index, &unit) in units.iter().enumerate() {
                 let next = units.get(index + 1).copied().map(UnitId);

@@ -15,9 +15,9 @@ use finespun_sys::{maps, stack};
 use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
+use crate::mappings::Change;
 use crate::misuse::{self, Failure};
-use crate::nest::{self, Rights};
-use crate::{ahead, meter, pointers, refresh, stacks, tmk, wait};
+use crate::{meter, nest, pointers, policy, stacks, tmk, wait};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -110,10 +110,7 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
 
 fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
     let since = cluster.mine().tick();
-    if !writes {
-        refresh::read(cluster, unit);
-    }
-    if !writes && ahead::is_on(cluster) && ahead::serve(cluster, unit, since) {
+    if policy::fault_seen(cluster, unit, writes, since) {
         return;
     }
     if tmk::runs(cluster) {
@@ -126,7 +123,7 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
     let mut next = fault.next(None, answered);
     loop {
         next = match next {
-            Todo::Present(demand) => fault.next(Some(nest::present(cluster, unit, demand, Rights::Grow)), answered),
+            Todo::Present(demand) => fault.next(Some(nest::present(cluster, unit, demand, Change::Grow)), answered),
             Todo::Over => return cluster.flush_messages(),
             Todo::Wait => {
                 cluster.flush_messages();

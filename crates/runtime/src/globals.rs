@@ -18,25 +18,23 @@
 //! In a child made by fork, and in process 0 after the end, the window is a private copy.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use finespun_errors::Code;
 use finespun_sys::signals::Inside;
 use finespun_sys::stack;
-use finespun_types::{Access, NodeId, UNIT_BYTES, UnitId, ViewId};
+use finespun_types::{NodeId, UNIT_BYTES, ViewId};
 
 use crate::cluster::Cluster;
 use crate::memory::{self, Call};
 use crate::misuse::Failure;
 use crate::sys::{descriptors, window};
 use crate::touched::Walk;
-use crate::{buffers, meter, misuse, start};
+use crate::{buffers, meter, start};
 
 /// For the child of a fork, which may not look far: the node's frames, and the window's place in them. No descriptor: none.
 static FRAMES: AtomicUsize = AtomicUsize::new(usize::MAX);
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
-/// The end has come: [`keep_private`].
-static PRIVATE: AtomicBool = AtomicBool::new(false);
 
 /// Makes the variables at these addresses shared; what they hold in process 0, which [`fill`] is to put back, and nothing in the
 /// others. All processes do this before anything else is allocated.
@@ -80,18 +78,8 @@ pub fn keep_private(cluster: &'static Cluster) {
     let addresses = mapping.window();
     if !addresses.is_empty() {
         fetch(cluster, &addresses);
-        PRIVATE.store(true, Ordering::SeqCst);
+        cluster.globals_are_private.store(true, Ordering::SeqCst);
         copy_over(&addresses);
-    }
-}
-
-/// The kernel did not change a mapping. After [`keep_private`] that of a global is none of ours any more: who faulted just before, in a
-/// thread or a signal handler, repeats the access on private memory. Else it is the end.
-pub fn not_mapped(cluster: &Cluster, unit: UnitId, access: Access, error: &std::io::Error) {
-    let is_global =
-        cluster.view.as_ref().is_some_and(|(_, mapping)| mapping.window().contains(&mapping.address_of(unit.0)));
-    if !is_global || !PRIVATE.load(Ordering::SeqCst) {
-        misuse::mapping(cluster, unit, access, error);
     }
 }
 

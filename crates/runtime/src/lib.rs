@@ -5,6 +5,8 @@
 //!    program --lock --> objects, barrier, threads: the machines of finespun_sync
 //!                       places: threads of a program with as many as it likes
 //!                       consistency: release before, acquire after
+//!                       policy: what may be fetched early, and which rights are kept; faults and consistency ask it
+//!                       mappings: opens, closes and write-protects pages of this process's view
 //!    communication thread: revoke (protocols that take mappings away at once)
 //!                       wait: who waits, polls; service: what other nodes ask by messages
 //!    sys: the node segment and the frames, the only unsafe code
@@ -12,7 +14,6 @@
 //!
 //! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
 
-mod ahead;
 mod asleep;
 mod barrier;
 pub mod buffers;
@@ -21,11 +22,11 @@ mod cluster;
 mod consistency;
 mod faults;
 mod globals;
-mod invalidation;
 mod join;
 pub mod limits;
 mod live;
 mod locks;
+mod mappings;
 mod memory;
 mod meter;
 mod misuse;
@@ -38,7 +39,6 @@ mod pointers;
 mod policy;
 pub mod private;
 pub mod program;
-mod refresh;
 mod revoke;
 pub mod segment;
 pub mod service;

@@ -26,13 +26,14 @@ use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::migration::Migrating;
-use finespun_protocol::page::{Carried, Demand, Outcome, Protocol, Time};
+use finespun_protocol::page::{Carried, Demand, Outcome, Protocol};
 use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
 use finespun_types::{Access, NodeId, UnitId};
 
 use crate::cluster::Cluster;
 use crate::join::{self, Joined, Outbox};
 use crate::live::Live;
+use crate::mappings::{Change, Wanted};
 use crate::sys::buffers::Copied;
 use crate::sys::segment::Release;
 use crate::{meter, misuse, tmk};
@@ -55,13 +56,12 @@ macro_rules! with_tables {
 }
 
 mod actions;
-pub mod ahead;
-pub mod refresh;
+pub mod early;
 mod scene;
 
-pub use scene::{Attached, Rights, has_several_threads};
+pub use scene::Attached;
 
-use scene::Scene;
+use scene::{Early, Scene};
 
 /// A transaction of this process, and the unit that it is about.
 struct Nest<'a, 'm, P: Live> {
@@ -70,9 +70,9 @@ struct Nest<'a, 'm, P: Live> {
 }
 
 /// A view of this process presents an event about a unit. A release presents by [`flush`].
-pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, rights: Rights) -> Outcome {
+pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, change: Change) -> Outcome {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, None), no_nest())
+    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, change, None), no_nest())
 }
 
 /// A release of this process's view flushes a unit, with a collector for messages if the caller joins them.
@@ -80,25 +80,12 @@ pub fn flush(
     cluster: &Cluster,
     unit: UnitId,
     demand: Demand,
-    rights: Rights,
+    change: Change,
     outbox: Option<&mut Outbox<'_>>,
 ) -> Outcome {
     let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     let release = (&mut DiffBuffer::new(), outbox);
-    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, rights, Some(release)), no_nest())
-}
-
-/// A view of this process presents a read fault, after which the presenter opens the page together with others: true if it is to.
-///
-/// Nests that leave pages to be closed together are in [`refresh`]. The lock of the unit is given back before the mapping
-/// changes, which is right for two reasons. Only a view's own events change its mapping, so nobody else does in between: the
-/// presenter is the view's only thread, or holds the view's `acquiring` lock, which whoever closes a page of it must hold. And
-/// where a page is closed late, what its old mapping can still show is what a load before the acquire could have shown; a store
-/// through it would be lost, so in a view of several threads a writable page is not left. Under a protocol that [`revokes`]
-/// nothing may be left.
-pub fn present_leaving(cluster: &Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {
-    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::present_leaving(cluster, unit, since), no_nest())
+    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, change, Some(release)), no_nest())
 }
 
 /// A message from another node arrived, given by its words.
@@ -182,32 +169,21 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         cluster: &'a Cluster,
         unit: UnitId,
         demand: Demand,
-        rights: Rights,
+        change: Change,
         release: Option<(&'a mut DiffBuffer, Option<&'a mut Outbox<'m>>)>,
     ) -> Outcome {
         let mut room = scene::room::<P>();
         let mut nest = Nest::<P>::new(cluster, unit, &mut room);
-        nest.scene.by_view(rights);
+        nest.scene.by_view(change);
         if let Some((buffer, outbox)) = release {
             (nest.scene.buffer, nest.scene.outbox) = (Some(buffer), outbox);
         }
         if let Demand::ReadFault { since, .. } = demand {
-            nest.scene.now = Some(since);
+            nest.scene.early.since = Some(since);
         }
         let outcome = nest.run_demand(demand);
         nest.finish();
         outcome
-    }
-
-    fn present_leaving(cluster: &'a Cluster, unit: UnitId, since: Time) -> (Outcome, bool) {
-        let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
-        nest.scene.by_view(Rights::Left);
-        nest.scene.now = Some(since);
-        let outcome = nest.run_demand(Demand::ReadFault { view: cluster.my_view(), since });
-        let is_left = nest.scene.is_left;
-        nest.finish();
-        (outcome, is_left)
     }
 
     fn receive(
@@ -239,11 +215,8 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
                 unit,
                 place: cluster.place(cluster.me, unit),
                 slot: meter::slot(cluster),
-                rights: Rights::Shrink,
-                before: Access::None,
-                is_left: false,
-                row: None,
-                now: None,
+                wanted: Wanted::new(Change::Shrink, Access::None),
+                early: Early::default(),
                 held,
                 buffer: None,
                 room: room.as_mut(),

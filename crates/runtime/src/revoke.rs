@@ -19,8 +19,8 @@ use finespun_sys::process::{SignalsBlocked, thread_id};
 use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
-use crate::nest::{self, Rights};
-use crate::{closing, meter, wait};
+use crate::mappings::Change;
+use crate::{closing, meter, nest, wait};
 
 /// How long a page stays at least. Repeating an instruction takes less than a microsecond where the thread has a core; the rest is
 /// for a signal's return and for a core that is shared.
@@ -73,7 +73,7 @@ fn serve(cluster: &Cluster) {
         taken.each_portion(|units| {
             for &mut unit in units {
                 meter::count(cluster, Counter::Revocations, 1);
-                nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Rights::Shrink);
+                nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Change::Shrink);
             }
         });
         cluster.flush_messages();

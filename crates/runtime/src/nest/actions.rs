@@ -5,10 +5,10 @@ use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::Effect;
 use finespun_types::{Access, Counter, NodeId, NodeSet, ViewId};
 
-use super::scene::{Attached, Rights, Scene, has_several_threads};
+use super::scene::{Attached, Scene};
 use crate::live::Live;
 use crate::sys::frames::{self, Page};
-use crate::{globals, misuse, revoke, wait};
+use crate::{misuse, revoke, wait};
 
 impl<'a, P: Live> Scene<'a, '_, P> {
     /// Performs an action.
@@ -19,8 +19,8 @@ impl<'a, P: Live> Scene<'a, '_, P> {
             Effect::Install => {
                 let page = self.page_of(node, attached);
                 let frame = self.at(node).frame();
-                match &mut self.row {
-                    Some(row) => row.install(page, frame),
+                match &mut self.early.copies {
+                    Some(copies) => copies.install(page, frame),
                     None => frames::install(page, frame),
                 }
             }
@@ -95,46 +95,17 @@ impl<'a, P: Live> Scene<'a, '_, P> {
         }
     }
 
-    /// Changes this process's own mapping.
+    /// The table wants this process's own mapping changed.
     fn protect(&mut self, node: NodeId, view: ViewId, access: Access) {
         let cluster = self.cluster;
-        let (mine, mapping) = cluster.view.as_ref().expect("only a view's own events change its mapping");
-        assert!(node == cluster.me && view == *mine, "nobody can change another process's mapping");
-        let page = self.unit.0;
+        assert!(node == cluster.me && view == cluster.my_view(), "nobody can change another process's mapping");
         let frame = self.at(node).frame();
         if access == Access::None {
             self.at(node).forget_flushes();
         }
-        let changed = match (access, self.rights) {
-            (Access::None, Rights::Left) if self.before != Access::Write || !has_several_threads(cluster) => {
-                self.is_left = true;
-                Ok(())
-            }
-            (Access::Read, Rights::Left) => {
-                self.is_left = true;
-                Ok(())
-            }
-            (Access::None, _) => {
-                self.count(Counter::Invalidations, 1);
-                mapping.invalidate(page..page + 1)
-            }
-            (Access::Read, Rights::Grow) => {
-                frames::touch(frame);
-                mapping.map_read(page)
-            }
-            (Access::Read, Rights::Shrink) => mapping.protect(page..page + 1),
-            (Access::Read, Rights::Shrunk) => Ok(()),
-            (Access::Write, _) if self.before == Access::Read => mapping.upgrade(page),
-            (Access::Write, _) => {
-                frames::touch(frame);
-                mapping.map_write(page)
-            }
-        };
-        if P::REVOKES && self.rights == Rights::Grow {
+        self.wanted.want(cluster, self.unit, access, frame);
+        if P::REVOKES && self.wanted.is_fault() {
             revoke::mapped(cluster);
-        }
-        if let Err(error) = changed {
-            globals::not_mapped(cluster, self.unit, access, &error);
         }
     }
 

@@ -11,6 +11,7 @@ use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId};
 use crate::cluster::Cluster;
 use crate::join::Outbox;
 use crate::live::Live;
+use crate::mappings::{Change, Wanted};
 use crate::sys::buffers::Copied;
 use crate::sys::frames::{Page, Row};
 use crate::sys::segment::Locked;
@@ -41,17 +42,14 @@ impl Attached<'_> {
     }
 }
 
-/// Why a nest may change this process's mapping, which says how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rights {
-    /// A fault: the page was not there, or not writable.
-    Grow,
-    /// A release or an acquire takes rights away.
-    Shrink,
-    /// A release that has taken the right to write already, for whole runs of units.
-    Shrunk,
-    /// The presenter opens or closes the page itself, with others, when the nest is over: see [`present_leaving`].
-    Left,
+/// What a presenter says of its event.
+#[derive(Default)]
+pub struct Early<'a> {
+    /// When the event happens, if not now. A copy may be taken for older than it is, as old as the fault it is fetched for: a notice in between may
+    /// then make it be fetched again in vain. The other way round never happens, because only the question is asked whether one time is later.
+    pub since: Option<Time>,
+    /// The pages side by side of which this is one, if the presenter knows of them.
+    pub copies: Option<&'a mut Row>,
 }
 
 /// The unit at the nodes that this process reaches.
@@ -62,17 +60,10 @@ pub struct Scene<'a, 'm, P: Live> {
     pub place: Place,
     /// Where the thread counts.
     pub slot: &'a Slot,
-    pub rights: Rights,
-    /// What the presenting view could do before, by the books.
-    pub before: Access,
-    /// Is the page to be opened for reading, or closed, by the presenter? Only under [`Rights::Left`].
-    pub is_left: bool,
-    /// The pages side by side of which this is one, if the presenter knows of them.
-    pub row: Option<&'a mut Row>,
-    /// When the presenter's events happen, where that is not now. A copy may be taken for older than it is, as old as the fault it is fetched
-    /// for: a notice in between may then make it be fetched again in vain, never the other way round, for whoever compares times asks
-    /// whether one is later.
-    pub now: Option<Time>,
+    /// What the presenter's event wants of this process's mapping.
+    pub wanted: Wanted,
+    /// What the presenter says of its event.
+    pub early: Early<'a>,
     /// The locks taken, in order: requester, manager or home, owner.
     pub held: [Option<(NodeId, Locked<'a>)>; Limit::Locks.max()],
     /// Where a flush makes its diff: one, as the tables promise.
@@ -90,23 +81,18 @@ pub fn room<P: Live>() -> Option<Copied> {
     P::BROADCASTS.then(Copied::new)
 }
 
-/// May threads of this process beside the calling one touch shared memory?
-pub fn has_several_threads(cluster: &Cluster) -> bool {
-    cluster.mine().view(cluster.my_view()).several_threads.load(Ordering::Relaxed) != 0
-}
-
 impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
     /// What happens is an event of this process's view.
-    pub fn by_view(&mut self, rights: Rights) {
+    pub fn by_view(&mut self, change: Change) {
         let (me, view) = (self.cluster.me, self.cluster.my_view());
-        self.rights = rights;
-        self.before = P::access(self.at(me).state::<P>(), view);
+        let before = P::access(self.at(me).state::<P>(), view);
+        self.wanted = Wanted::new(change, before);
     }
 
     /// What happens now is no longer the presenter's event: nothing that was said about that holds any more.
     pub fn leave_presenter(&mut self) {
-        (self.rights, self.before, self.now) = (Rights::Shrink, Access::None, None);
-        (self.row, self.outbox) = (None, None);
+        self.wanted = Wanted::new(Change::Shrink, Access::None);
+        (self.early, self.outbox) = (Early::default(), None);
     }
 
     /// Has whatever this process asks been answered when the event is over?
@@ -203,11 +189,11 @@ impl<'a, P: Live> World for Scene<'a, '_, P> {
     #[inline(always)]
     fn tick(&mut self, node: NodeId) -> Time {
         // A table runs next, and waits for nothing: time to ask for the page that is copied after this one.
-        if let Some(row) = &mut self.row {
-            row.ask();
+        if let Some(copies) = &mut self.early.copies {
+            copies.ask();
         }
         let cluster = self.cluster;
-        self.now.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick())
+        self.early.since.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick())
     }
 
     #[inline(always)]

@@ -96,7 +96,7 @@ pub struct View {
     pub releasing: WordLock,
     /// One acquire at a time.
     pub acquiring: WordLock,
-    /// A [`crate::refresh::habit::Credit`].
+    /// A `Credit` of `policy/habit.rs`.
     pub refresh_credit: AtomicI32,
     /// Acquires that had a notice to obey.
     pub acquires: AtomicU32,

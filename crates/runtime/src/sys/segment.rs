@@ -306,7 +306,7 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(first, words) }
     }
 
-    /// What a view does with a page between notices, as a [`crate::refresh::habit::Habit`]; with many views, with a few pages side by side.
+    /// What a view does with a page between notices, as a word of `Habit` in `policy/habit.rs`; with many views, with a few pages side by side.
     pub fn habit(&self, view: ViewId, unit: UnitId) -> &AtomicU16 {
         let (pages, each) = (self.shape.pages, self.shape.pages_per_habit);
         let (view, unit) = (usize::from(view.0), unit.0 as usize);

@@ -98,11 +98,11 @@ pub struct Shape {
     pub dirty_marks: Region,
     /// Marks of lists of write notices, likewise.
     pub notice_marks: Region,
-    /// A bit for each page and view: read together with the page below. See [`crate::ahead`].
+    /// A bit for each page and view: read together with the page below. See `policy/history.rs`.
     pub neighbours: Region,
     /// Pages side by side that share a habit: more than one where a node has many views, so that tables do not grow with their number.
     pub pages_per_habit: usize,
-    /// Habits of each view: see [`crate::refresh`].
+    /// Habits of each view: see `policy/habit.rs`.
     pub habits: Region,
     /// Stack of free twins.
     pub free_twin: Region,
@@ -274,7 +274,7 @@ impl Shape {
     }
 
     /// The most bytes that tables of one node take for a page that it is home and manager of, whatever is done with it: what each view
-    /// keeps of it is three bits, two marks of lists and one of [`crate::ahead`], and its share of a habit. (Only node 0 has the heap's entry.)
+    /// keeps of it is three bits, two marks of lists and one of the prefetch, and its share of a habit. (Only node 0 has the heap's entry.)
     #[must_use]
     pub const fn table_bytes_per_page(&self) -> usize {
         let bits = 3 * self.views;

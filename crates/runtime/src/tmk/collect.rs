@@ -24,8 +24,8 @@ use super::news::Time;
 use super::steps::{acquire, log_of};
 use super::{Hands, With, present, runs, until_done};
 use crate::cluster::Cluster;
+use crate::mappings::Change;
 use crate::misuse::Failure;
-use crate::nest::Rights;
 use crate::sys::tmk::Store;
 use crate::{meter, objects};
 
@@ -105,7 +105,7 @@ fn for_each_unit(cluster: &Cluster, upto: &Time, mut body: impl FnMut(UnitId)) {
 
 fn drop_collected(cluster: &Cluster, unit: UnitId, upto: &Time) {
     let upto = &upto.words()[..cluster.shape.nodes];
-    let hands = &mut Hands::of(With::Nothing, Rights::Shrink);
+    let hands = &mut Hands::of(With::Nothing, Change::Shrink);
     present(cluster, cluster.me, unit, Event::Collect { upto }, hands);
     let node = cluster.mine();
     let mut locked = node.lock(unit);

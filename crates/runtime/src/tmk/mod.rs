@@ -28,14 +28,14 @@ use finespun_protocol::tmk::{Action, Event, Outcome, Unit};
 use finespun_types::{Access, Counter, NODES_MAX, NodeId, UNIT_BYTES, UnitId, ViewId};
 
 use crate::cluster::Cluster;
+use crate::mappings::{Change, Wanted};
 use crate::misuse::Failure;
-use crate::nest::ahead::Tried;
-use crate::nest::{self, Rights};
+use crate::nest::early::Tried;
 use crate::sys::frames::{self, Page};
 use crate::sys::segment::Locked;
 use crate::sys::tmk::{Full, Store};
 use crate::wire::HEADER_BYTES;
-use crate::{globals, meter, misuse, wait, wire};
+use crate::{meter, misuse, wait, wire};
 use finespun_errors::Code;
 
 /// The node's only view.
@@ -84,27 +84,30 @@ struct Buffer([u8; UNIT_BYTES]);
 /// What a handler may use that its caller gives.
 struct Hands<'a> {
     with: With<'a>,
-    rights: Rights,
+    change: Change,
     /// Filled where the caller is the asker.
     page: Option<&'a mut Buffer>,
     applied: [u32; NODES_MAX],
     /// Filled by the asker's own handler, by writer: after, up to; zeros: nothing.
     wants: [(u32, u32); NODES_MAX],
-    /// The caller opens or closes the page: see [`crate::nest::present_leaving`].
-    is_left: bool,
+    /// Filled by the asker's own handler: is it left to the caller to open or close the page?
+    is_wanted: bool,
 }
 
 impl<'a> Hands<'a> {
-    const fn of(with: With<'a>, rights: Rights) -> Self {
-        Self { with, rights, page: None, applied: [0; NODES_MAX], wants: [(0, 0); NODES_MAX], is_left: false }
+    const fn of(with: With<'a>, change: Change) -> Self {
+        Self { with, change, page: None, applied: [0; NODES_MAX], wants: [(0, 0); NODES_MAX], is_wanted: false }
     }
 }
 
 /// What this view may do with a unit, by the books.
 pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
     let mut locked = cluster.mine().lock(unit);
-    let (copy, _) = locked.tmk();
-    match (copy.unit.writable, copy.unit.mapped) {
+    access_of(&locked.tmk().0.unit)
+}
+
+const fn access_of(copy: &Unit) -> Access {
+    match (copy.writable, copy.mapped) {
         (true, _) => Access::Write,
         (false, true) => Access::Read,
         (false, false) => Access::None,
@@ -129,10 +132,10 @@ pub fn fault(cluster: &Cluster, unit: UnitId, write: bool) {
 /// Presents a load that may not have faulted yet, asking other nodes as it says; the page is left to the caller to be opened.
 pub fn try_ahead(cluster: &Cluster, unit: UnitId) -> Tried {
     loop {
-        let mut hands = Hands::of(With::Nothing, Rights::Left);
+        let mut hands = Hands::of(With::Nothing, Change::Together);
         let (outcome, then) = present(cluster, cluster.me, unit, Event::Fault { write: false }, &mut hands);
         match outcome {
-            Outcome::Done if hands.is_left => return Tried::Left,
+            Outcome::Done if hands.is_wanted => return Tried::Wanted,
             Outcome::Done => return Tried::WasOpen,
             Outcome::Wait if ask(cluster, unit, then, &hands) => {}
             Outcome::Wait => return Tried::Asked,
@@ -153,7 +156,7 @@ fn ask(cluster: &Cluster, unit: UnitId, then: Then, hands: &Hands<'_>) -> bool {
 fn until_done(cluster: &Cluster, unit: UnitId, event: Event<'_>) {
     loop {
         let last = wait::last_event(cluster);
-        let mut hands = Hands::of(With::Nothing, Rights::Grow);
+        let mut hands = Hands::of(With::Nothing, Change::Grow);
         let (outcome, then) = {
             // Not in the middle of another thread's acquire: a diff that is asked for must come with all that happened before, else
             // those would be applied after it. Nobody who holds this waits for a fault.
@@ -181,7 +184,7 @@ fn ask_base(cluster: &Cluster, unit: UnitId, to: NodeId) -> bool {
         return false;
     }
     let mut buffer = Buffer([0; UNIT_BYTES]);
-    let mut hands = Hands { page: Some(&mut buffer), ..Hands::of(With::Nothing, Rights::Shrink) };
+    let mut hands = Hands { page: Some(&mut buffer), ..Hands::of(With::Nothing, Change::Shrink) };
     let (_, then) = present(cluster, to, unit, Event::AskBase { from: cluster.me }, &mut hands);
     let applied = hands.applied;
     count_message(cluster, 0);
@@ -211,7 +214,7 @@ fn ask_diffs(cluster: &Cluster, unit: UnitId, wants: &[(u32, u32)]) -> bool {
     let mut found = [(0, 0); NODES_MAX];
     for (writer, &(after, upto)) in wanted() {
         let event = Event::AskDiffs { from: cluster.me, after, upto };
-        let hands = &mut Hands::of(With::Nothing, Rights::Shrink);
+        let hands = &mut Hands::of(With::Nothing, Change::Shrink);
         let (_, then) = present(cluster, NodeId(writer as u8), unit, event, hands);
         if let Then::Diffs(first, last) = then {
             found[writer] = (first, last);
@@ -228,19 +231,20 @@ fn ask_diffs(cluster: &Cluster, unit: UnitId, wants: &[(u32, u32)]) -> bool {
 
 /// An answer for this node's copy.
 fn take(cluster: &Cluster, unit: UnitId, event: Event<'_>, with: With<'_>) {
-    present(cluster, cluster.me, unit, event, &mut Hands::of(with, Rights::Shrink));
+    present(cluster, cluster.me, unit, event, &mut Hands::of(with, Change::Shrink));
 }
 
 /// Runs the table of a node's copy and performs what it says.
 fn present(cluster: &Cluster, node: NodeId, unit: UnitId, event: Event<'_>, hands: &mut Hands<'_>) -> (Outcome, Then) {
     let mut locked = cluster.at(node).lock(unit);
     let (copy, writers) = locked.tmk();
-    let before = copy.unit;
+    let before = access_of(&copy.unit);
     let step = match copy.unit.on(node, writers, event) {
         Ok(step) => step,
         Err(impossible) => misuse::bug(cluster, unit, node, &impossible),
     };
-    let mut at = At { cluster, node, unit, locked, before, hands };
+    let wanted = Wanted::new(hands.change, before);
+    let mut at = At { cluster, node, unit, locked, wanted, hands };
     let mut then = Then::Nothing;
     for &action in step.actions.as_slice() {
         let next = at.act(action);
@@ -248,6 +252,7 @@ fn present(cluster: &Cluster, node: NodeId, unit: UnitId, event: Event<'_>, hand
             then = next;
         }
     }
+    at.hands.is_wanted = at.wanted.is_left();
     (step.outcome, then)
 }
 
@@ -257,8 +262,7 @@ struct At<'a, 'h, 'w> {
     node: NodeId,
     unit: UnitId,
     locked: Locked<'a>,
-    /// The copy before the event.
-    before: Unit,
+    wanted: Wanted,
     hands: &'h mut Hands<'w>,
 }
 
@@ -291,7 +295,10 @@ impl At<'_, '_, '_> {
                 With::Diffs(found) => self.apply_found(found, twin),
                 With::Nothing | With::Page(_) => self.apply_came(twin),
             },
-            Action::Protect(access) => self.protect(access),
+            Action::Protect(access) => {
+                assert!(self.node == self.cluster.me, "nobody can change another process's mapping");
+                self.wanted.want(self.cluster, self.unit, access, self.locked.frame());
+            }
             Action::ListDirty => self.cluster.at(self.node).list_dirty(VIEW, self.unit),
             Action::Wake => wait::wake_views(self.cluster, self.node),
         }
@@ -436,41 +443,6 @@ impl At<'_, '_, '_> {
         let to_twin = if twin { frames::apply(diff, self.locked.twin()) } else { Ok(()) };
         if to_frame.is_err() || to_twin.is_err() {
             self.malformed();
-        }
-    }
-
-    /// Changes this process's own mapping.
-    fn protect(&mut self, access: Access) {
-        let (_, mapping) = self.cluster.view.as_ref().expect("only a view's own events change its mapping");
-        assert!(self.node == self.cluster.me, "nobody can change another process's mapping");
-        let page = self.unit.0;
-        if access == Access::None {
-            meter::count(self.cluster, Counter::Invalidations, 1);
-        }
-        let changed = match (access, self.hands.rights) {
-            (Access::None, Rights::Left) if !self.before.writable || !nest::has_several_threads(self.cluster) => {
-                self.hands.is_left = true;
-                Ok(())
-            }
-            (Access::Read, Rights::Left) => {
-                self.hands.is_left = true;
-                Ok(())
-            }
-            (Access::None, _) => mapping.invalidate(page..page + 1),
-            (Access::Read, Rights::Grow) => {
-                frames::touch(self.locked.frame());
-                mapping.map_read(page)
-            }
-            (Access::Read, Rights::Shrink) => mapping.protect(page..page + 1),
-            (Access::Read, Rights::Shrunk) => Ok(()),
-            (Access::Write, _) if self.before.mapped && !self.before.writable => mapping.upgrade(page),
-            (Access::Write, _) => {
-                frames::touch(self.locked.frame());
-                mapping.map_write(page)
-            }
-        };
-        if let Err(error) = changed {
-            globals::not_mapped(self.cluster, self.unit, access, &error);
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! A release tells nobody anything: the next grant of the object, or the next barrier, does ([`super::news`]).
 
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use finespun_protocol::tmk::Event;
@@ -11,10 +10,9 @@ use finespun_types::{Access, Bucket, Counter, NodeId, UnitId};
 use super::{Hands, VIEW, With, no_room, present};
 
 use crate::cluster::Cluster;
-use crate::invalidation::Invalidation;
-use crate::nest::Rights;
+use crate::mappings::{Change, Closing, Protecting};
+use crate::meter;
 use crate::sys::segment::Segment;
-use crate::{meter, misuse};
 
 /// Release: the open interval ends, if it has written anything.
 pub fn release(cluster: &Cluster) {
@@ -30,10 +28,10 @@ pub fn release(cluster: &Cluster) {
     let units = taken.as_mut_slice();
     units.sort_unstable();
     let several_threads = view.several_threads.load(Ordering::Relaxed) != 0;
-    let rights = if several_threads { Rights::Shrink } else { downgrade(cluster, units) };
+    let change = if several_threads { Change::Shrink } else { downgrade(cluster, units) };
     let ending @ (index, stamp) = node.known().knowledge(cluster.me).ending();
     for &unit in &*units {
-        let hands = &mut Hands::of(With::Nothing, rights);
+        let hands = &mut Hands::of(With::Nothing, change);
         present(cluster, cluster.me, UnitId(unit), Event::Close { index, stamp }, hands);
     }
     let mut known = node.known();
@@ -44,34 +42,13 @@ pub fn release(cluster: &Cluster) {
     known.knowledge(cluster.me).ended(ending);
 }
 
-/// Takes the view's right to write from whole runs of units at once, ahead of the table. The view's only thread is
-/// the one that releases, so nothing is stored meanwhile.
-fn downgrade(cluster: &Cluster, units: &[u32]) -> Rights {
-    let mut run = 0..0;
-    for &unit in units {
-        // A unit that lost its mapping since it was written must not become readable.
-        if super::access(cluster, UnitId(unit)) != Access::Write {
-            continue;
-        }
-        if unit != run.end {
-            protect(cluster, run);
-            run = unit..unit;
-        }
-        run.end = unit + 1;
-    }
-    protect(cluster, run);
-    Rights::Shrunk
-}
-
-fn protect(cluster: &Cluster, run: Range<u32>) {
-    let (_, mapping) = cluster.view.as_ref().expect("only a process of the program releases");
-    if run.is_empty() {
-        return;
-    }
-    let first = UnitId(run.start);
-    if let Err(error) = mapping.protect(run) {
-        misuse::mapping(cluster, first, Access::Read, &error);
-    }
+/// Takes the view's right to write from whole runs of units at once, ahead of the table.
+fn downgrade(cluster: &Cluster, units: &[u32]) -> Change {
+    let mut runs = Protecting::new(cluster);
+    let is_writable = |unit: &UnitId| super::access(cluster, *unit) == Access::Write;
+    units.iter().copied().map(UnitId).filter(is_writable).for_each(|unit| runs.add(unit));
+    runs.end();
+    Change::Shrunk
 }
 
 /// Acquire: obeys the notices of all intervals that grants have brought.
@@ -87,7 +64,7 @@ pub fn acquire(cluster: &Cluster) {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
-        let (mut highest, mut notices, mut gone) = (0, 0, Invalidation::new(cluster));
+        let (mut highest, mut notices, mut gone) = (0, 0, Closing::new(cluster));
         for writer in 0..cluster.shape.nodes {
             let (after, upto) = (seen.words()[writer], granted.words()[writer]);
             let writer = NodeId(writer as u8);
@@ -100,9 +77,9 @@ pub fn acquire(cluster: &Cluster) {
                     }
                     for unit in record.units() {
                         let event = Event::Notice { from: writer, index, stamp: record.stamp };
-                        let mut hands = Hands::of(With::Nothing, Rights::Left);
+                        let mut hands = Hands::of(With::Nothing, Change::Together);
                         present(cluster, cluster.me, unit, event, &mut hands);
-                        if hands.is_left {
+                        if hands.is_wanted {
                             gone.add(unit);
                         }
                     }

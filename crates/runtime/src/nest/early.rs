@@ -1,4 +1,4 @@
-//! Faults that have not happened yet: see [`crate::ahead`].
+//! Events that a policy presents early ([`crate::policy`]): faults that have not happened, and what they bring in an acquire.
 //!
 //! **What a guess may take.** A guess never decides a home: the page goes to the node that touches it. An exclusive mode is ended by one where
 //! the [`Guess`] is good: if the view has read the page right behind its neighbour before, or if the page of the fault itself was
@@ -7,26 +7,28 @@
 //! the page that crossed in vain. Who may not look at the home, over messages, cannot know which pages are exclusive: a known one is
 //! asked for like any other, one that comes for the first time only behind a long stream, and if its home is known.
 
+use finespun_engine::Acquire;
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Ahead, Demand, Outcome, Protocol, Time};
-use finespun_types::{NodeId, UnitId};
+use finespun_types::{Access, NodeId, UnitId};
 
-use super::scene::{self, Scene};
-use super::{Broadcasting, Cashmere, Family, Migrating, Nest, Rights, StringsRc, StringsSc};
+use super::scene::{self, Early, Scene};
+use super::{Broadcasting, Cashmere, Family, Migrating, Nest, StringsRc, StringsSc};
 use crate::cluster::Cluster;
 use crate::live::Live;
-use crate::misuse;
+use crate::mappings::Change;
 use crate::sys::frames::Row;
+use crate::{misuse, tmk, wait};
 
 /// What became of such a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tried {
-    /// The page would not be fetched now. The stream ends here for the time being.
+    /// The page is not fetched now.
     Refused,
     /// Open already.
     WasOpen,
-    /// To be opened by the caller.
-    Left,
+    /// The caller opens it.
+    Wanted,
     /// The answer is awaited: to be presented as a fault.
     Asked,
 }
@@ -41,6 +43,19 @@ pub enum Guess {
         /// The page of the fault was exclusive at another node; where this cannot be seen, the stream is long.
         exclusive: bool,
     },
+}
+
+/// What became of a page that a notice names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obeyed {
+    /// Nothing is left to do: it is new enough, or not mapped, or closed already.
+    Stands,
+    /// The caller closes it.
+    Closes,
+    /// Fetched anew; it stays open.
+    Refreshed,
+    /// The answer is awaited, to be presented as a fault; it stays open.
+    Asked,
 }
 
 /// A page that is guessed to be wanted.
@@ -63,8 +78,52 @@ impl Guess {
 
 /// Presents a read fault that has not happened, unless it would take more from somebody than the guess is worth.
 pub fn try_ahead(cluster: &Cluster, guessed: Guessed, row: &mut Row, since: Time) -> Tried {
-    let refused = Tried::Refused;
-    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, row, since), refused)
+    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, row, since), lazy_ahead(cluster, guessed.unit))
+}
+
+/// The same under lazy release consistency.
+fn lazy_ahead(cluster: &Cluster, unit: UnitId) -> Tried {
+    if tmk::access(cluster, unit) != Access::None {
+        return Tried::WasOpen;
+    }
+    lazy_read(cluster, unit)
+}
+
+/// A view of this process obeys a write notice, and may fetch the page anew at once, if it was open to read. Only under the view's
+/// `acquiring` lock.
+pub fn obey(cluster: &Cluster, unit: UnitId, copies: Option<&mut Row>, since: Time, refreshes: bool) -> Obeyed {
+    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
+    with_tables!(cluster.shape.family, P => Nest::<P>::obey(cluster, unit, copies, since, refreshes), no_nest())
+}
+
+/// A view of this process presents a read fault that has happened. The caller opens the page with others.
+pub fn read(cluster: &Cluster, unit: UnitId, since: Time) -> Tried {
+    with_tables!(cluster.shape.family, P => Nest::<P>::read(cluster, unit, since), lazy_read(cluster, unit))
+}
+
+/// The same under lazy release consistency, where no answer is awaited under the view's `acquiring` lock.
+fn lazy_read(cluster: &Cluster, unit: UnitId) -> Tried {
+    match tmk::try_ahead(cluster, unit) {
+        Tried::Asked => Tried::Refused,
+        tried @ (Tried::Refused | Tried::WasOpen | Tried::Wanted) => tried,
+    }
+}
+
+/// Presents a read fault until its answer has come: true if the caller opens the page. Over messages the thread sleeps between two looks.
+pub fn until_read(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
+    loop {
+        let last = wait::last_event(cluster);
+        match read(cluster, unit, since) {
+            Tried::Wanted => return true,
+            Tried::WasOpen | Tried::Refused => return false,
+            Tried::Asked => {}
+        }
+        // Without messages the answer came inside the nest.
+        if cluster.mesh.is_some() {
+            cluster.flush_messages();
+            wait::for_event(cluster, last);
+        }
+    }
 }
 
 /// Has another node the page exclusively, as far as this process may see?
@@ -72,9 +131,14 @@ pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
     with_tables!(cluster.shape.family, P => Nest::<P>::is_taken(cluster, unit), false)
 }
 
-/// Are such faults presented at all under the job's protocol?
+/// May the job's protocol serve a fault with others? Under lazy release consistency only where no answer has to be awaited.
 pub fn reads_ahead(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::READS_AHEAD, true)
+    with_tables!(cluster.shape.family, P => P::READS_AHEAD, cluster.mesh.is_none())
+}
+
+/// May an acquire under the job's protocol fetch pages anew?
+pub fn refreshes(cluster: &Cluster) -> bool {
+    with_tables!(cluster.shape.family, P => P::READS_AHEAD, false)
 }
 
 impl<'a, P: Live> Nest<'a, '_, P> {
@@ -89,10 +153,9 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         let Guessed { unit, guess } = guessed;
         let mut room = scene::room::<P>();
         let mut nest = Nest::<P>::new(cluster, unit, &mut room);
-        nest.scene.by_view(Rights::Left);
-        nest.scene.row = Some(row);
+        nest.scene.by_view(Change::Together);
         // The clock does not tick for each page of a run.
-        nest.scene.now = Some(since);
+        nest.scene.early = Early { since: Some(since), copies: Some(row) };
         match nest.scene.meaning() {
             Ahead::No => return Tried::Refused,
             Ahead::Mapped => return Tried::WasOpen,
@@ -107,18 +170,54 @@ impl<'a, P: Live> Nest<'a, '_, P> {
                 }
             }
         }
-        let is_there = nest.read_early(since);
-        let is_left = nest.scene.is_left;
+        nest.tried(since)
+    }
+
+    fn obey(cluster: &'a Cluster, unit: UnitId, copies: Option<&'a mut Row>, since: Time, refreshes: bool) -> Obeyed {
+        let mut room = scene::room::<P>();
+        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        nest.scene.by_view(Change::Together);
+        nest.scene.early.copies = copies;
+        nest.run_once(Acquire { view: cluster.my_view() }.demand());
+        let wanted = nest.scene.wanted;
+        let obeyed = match wanted.is_left() {
+            false => Obeyed::Stands,
+            // The view's next load, presented now.
+            true if refreshes && wanted.before() == Access::Read => {
+                if nest.read_early(since) {
+                    Obeyed::Refreshed
+                } else {
+                    Obeyed::Asked
+                }
+            }
+            true => Obeyed::Closes,
+        };
         nest.finish();
-        match (is_there, is_left) {
+        obeyed
+    }
+
+    fn read(cluster: &'a Cluster, unit: UnitId, since: Time) -> Tried {
+        let mut room = scene::room::<P>();
+        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        nest.scene.by_view(Change::Together);
+        nest.scene.early.since = Some(since);
+        nest.tried(since)
+    }
+
+    /// Presents a read fault, and ends the nest.
+    fn tried(&mut self, since: Time) -> Tried {
+        let is_there = self.read_early(since);
+        let is_wanted = self.scene.wanted.is_left();
+        self.finish();
+        match (is_there, is_wanted) {
             (false, _) => Tried::Asked,
-            (true, true) => Tried::Left,
+            (true, true) => Tried::Wanted,
             (true, false) => Tried::WasOpen,
         }
     }
 
     /// Presents a read fault that has not happened. Is the page there? Else the answer is awaited.
-    pub(super) fn read_early(&mut self, since: Time) -> bool {
+    fn read_early(&mut self, since: Time) -> bool {
         let cluster = self.scene.cluster;
         match self.run_demand(Demand::ReadFault { view: cluster.my_view(), since }) {
             Outcome::Wait => false,

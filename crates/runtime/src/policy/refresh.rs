@@ -1,7 +1,7 @@
 //! Refreshing: an acquire fetches anew what the program reads in every interval, instead of closing it.
 //!
 //! A page that another node writes in each interval and this view reads in each costs a mapping dropped at the acquire and a fault at the
-//! next load. Where that has happened again and again ([`habit`]), the acquire obeys the notice and presents the read fault at
+//! next load. Where that has happened again and again ([`super::habit`]), the acquire obeys the notice and presents the read fault at
 //! once: to the protocols' tables these are an `Invalidate` and a `ReadFault`, as ever, only that the fault has not happened yet. The page is copied into
 //! the frame, and the mapping that was to go and to come again stays. No system call, and no signal.
 //!
@@ -20,26 +20,24 @@
 //! **Why waiting here cannot block.** What is awaited are answers of homes, whose handlers wait for nobody, and which any process of this
 //! node takes; no unit is locked meanwhile.
 
-pub mod habit;
-
 use std::sync::atomic::Ordering;
 
 use finespun_job::switches::Refresh as Switch;
 use finespun_protocol::page::Time;
 use finespun_types::{Counter, UnitId};
 
+use super::habit::{Credit, Habit, Tells, Verdict};
 use crate::cluster::Cluster;
-use crate::nest::refresh::{Obeyed, obey};
+use crate::meter;
+use crate::nest::early::{self, Obeyed};
 use crate::sys::frames::Row;
-use crate::{ahead, meter, nest, tmk};
-use habit::{Credit, Habit, Tells, Verdict};
 
 /// Pages that are asked for at once at most, before their answers are awaited.
 const ASKED_MAX: usize = 64;
 
 /// Are pages refreshed at all?
 pub fn is_on(cluster: &Cluster) -> bool {
-    cluster.job.switches.refresh == Switch::Adaptive && !tmk::runs(cluster) && nest::ahead::reads_ahead(cluster)
+    cluster.job.switches.refresh == Switch::Adaptive && early::refreshes(cluster)
 }
 
 /// This view reads a page: it faulted, or was opened by another page's fault and surely used.
@@ -109,7 +107,7 @@ impl<'a> Refresh<'a> {
         };
         let verdict = self.verdict(unit);
         let row = self.row.goes_on().then_some(&mut self.row);
-        let obeyed = obey(cluster, unit, row, self.since, verdict != Verdict::Close);
+        let obeyed = early::obey(cluster, unit, row, self.since, verdict != Verdict::Close);
         match obeyed {
             Obeyed::Stands => return false,
             Obeyed::Closes if !self.is_on => return true,
@@ -156,8 +154,8 @@ impl<'a> Refresh<'a> {
 
     fn await_answers(&mut self) {
         for &unit in &self.asked[..self.len] {
-            // Whether it is left to be opened does not matter: it was never closed.
-            ahead::until_present(self.cluster, UnitId(unit), self.since);
+            // The caller need not open the page, because it was never closed.
+            early::until_read(self.cluster, UnitId(unit), self.since);
         }
         self.len = 0;
     }
