@@ -1,9 +1,10 @@
 //! A run: the rules, and where it stands.
 
+use finespun_engine::homes::Homes;
 use finespun_engine::{Route, Transaction};
 use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::page::{Message, Place, Time};
-use finespun_types::{NodeId, ViewId};
+use finespun_types::{NodeId, UnitId, ViewId};
 
 use crate::program::Program;
 use crate::subject::{Quirk, Sabotage, Subject};
@@ -148,8 +149,7 @@ impl<'a, P: Subject> Run<'a, P> {
 
     pub(crate) fn place(&self, me: NodeId, unit: u8) -> Place {
         let Program { shape, homes, .. } = &self.rules.program;
-        let manager = NodeId((usize::from(unit) % shape.nodes) as u8);
-        Place { me, manager, fixed_home: homes[usize::from(unit)] }
+        Homes::new(shape.nodes as u32, 0).place(me, UnitId(unit.into()), homes[usize::from(unit)])
     }
 
     /// May this task take the lock now?

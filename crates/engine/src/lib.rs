@@ -8,6 +8,9 @@
 //!   transaction  one event of one unit, until all that it brought about here is done         (a small stack of handlers)
 //!   later        what a transaction sends to equals: handled when it holds no lock
 //!   routes       handled inside, put aside, or sent?
+//!   homes        which node decides a unit's home
+//!   objects      mutexes, barriers, flags, conditions, threads: which table an event is for, which processors hear of it
+//!   allocation   calls of the heap
 //! ```
 //!
 //! Everything is stepped: [`Transaction::step`] performs one action. A live job runs a transaction to its end in one loop. The checker
@@ -20,8 +23,11 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod allocation;
+pub mod homes;
 mod later;
 mod limits;
+pub mod objects;
 mod routes;
 mod steps;
 mod transaction;

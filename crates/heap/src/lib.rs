@@ -10,7 +10,11 @@
 //!
 //! Every operation takes a bounded number of steps, but for naming the allocation around a wrong pointer.
 
+#![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
 
 mod layout;
 mod runs;
@@ -20,8 +24,8 @@ mod tables;
 pub use layout::{BLOCK_LOG2_MAX, LIMIT_PAGES_MAX, Layout, Policy};
 pub use tables::{Header, Page, Span, Tables};
 
-use std::fmt;
-use std::ops::Range;
+use core::fmt;
+use core::ops::Range;
 
 use finespun_types::{NodeId, UNIT_BYTES};
 
@@ -87,7 +91,7 @@ impl fmt::Display for BadFree {
     }
 }
 
-impl std::error::Error for BadFree {}
+impl core::error::Error for BadFree {}
 
 /// A live allocation, found by its offset.
 enum Live {
@@ -307,6 +311,10 @@ fn lcm(pages: u32, power: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::boxed::Box;
+    use std::vec;
+    use std::vec::Vec;
+
     use super::*;
 
     #[test]

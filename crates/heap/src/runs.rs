@@ -122,7 +122,7 @@ impl Runs<'_> {
     /// The free runs of a list: first page, and length.
     fn list(&self, bin: usize) -> impl Iterator<Item = (u32, u32)> {
         let mut link = self.arena.bins[bin];
-        std::iter::from_fn(move || {
+        core::iter::from_fn(move || {
             let start = link.checked_sub(1)?;
             let (len, _, next) = self.free(start);
             link = next;
@@ -171,7 +171,7 @@ impl Runs<'_> {
             return;
         }
         let bin = bin_of(len);
-        let next = std::mem::replace(&mut self.arena.bins[bin], start + 1);
+        let next = core::mem::replace(&mut self.arena.bins[bin], start + 1);
         self.arena.bins_in_use[bin / 64] |= 1 << (bin % 64);
         if let Some(neighbour) = next.checked_sub(1) {
             let (len, _, next) = self.free(neighbour);

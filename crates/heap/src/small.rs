@@ -158,7 +158,7 @@ impl Spans<'_> {
     }
 
     fn link(&mut self, index: u32) {
-        let next = std::mem::replace(self.head(index), index + 1);
+        let next = core::mem::replace(self.head(index), index + 1);
         if let Some(next) = next.checked_sub(1) {
             self.spans[next as usize].previous = index + 1;
         }

@@ -1,5 +1,6 @@
 //! A job in virtual time: its nodes, its network, and what happens next.
 
+use finespun_engine::objects::Mailbox;
 use finespun_engine::{Route, Transaction};
 use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::page::{Message, Protocol};
@@ -11,7 +12,7 @@ use crate::clock::{Moment, Queue, Task};
 use crate::memory::{Diff, Node, Payload, View};
 use crate::network::{Model, Network};
 use crate::notes::Notes;
-use crate::objects::{Keeper, Mailbox, Request, Stripe};
+use crate::objects::{Keeper, Request, Stripe};
 use crate::oracle::Oracle;
 use crate::processor::Processor;
 use crate::program::Program;
@@ -403,7 +404,7 @@ impl<'p, P: Subject> Job<'p, P> {
             Packet::Answer { who, mailbox, value } => self.answered(who, mailbox, value),
             Packet::Begin { who } => self.begin_thread(who),
             Packet::Migratory { mutex, message } => {
-                self.run_migratory(to, mutex, &migratory::Event::Receive(message));
+                self.receive_mutex(to, mutex, message);
             }
         }
         self.put(task);

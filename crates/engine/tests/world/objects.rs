@@ -1,11 +1,14 @@
 //! Mutexes, conditions, barriers, flags, threads and the heap: the tables of `sync` and `heap` at their managers, reached directly or by
 //! messages.
 
+use finespun_engine::allocation::{self, Call, Together};
+use finespun_engine::homes::KEEPER;
+use finespun_engine::objects::{self, About, Answer, Keepers, Mailbox, Start};
 use finespun_heap::{Heap, Layout, Policy, Tables};
 use finespun_protocol::cashmere::variants::Way;
 use finespun_sync::migratory::{self, Message};
-use finespun_sync::threads::{self, Handle, Threads};
-use finespun_sync::{Entry, Event, Grant, Header, Quick, Table, Waiter, Word};
+use finespun_sync::threads::{self, Threads};
+use finespun_sync::{Entry, Error, Event, Grant, Header, Quick, Table, Waiter, Word};
 use finespun_types::{NodeId, ProcessorId};
 
 use crate::bugs::Bug;
@@ -14,8 +17,6 @@ use crate::memory::{WORD_BYTES, WORDS};
 use crate::program::{self, Sync};
 use crate::protocols::Subject;
 
-/// The node with the tables of heap and threads.
-const KEEPER: usize = 0;
 /// Words beside a table of objects.
 const THIN: u32 = 3;
 /// Hand-overs inside a node before another node that waits.
@@ -41,13 +42,6 @@ pub enum Request {
     Free {
         object: u8,
     },
-}
-
-/// Which of a processor's two places an answer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mailbox {
-    Answer,
-    Signal,
 }
 
 /// A node's table of objects.
@@ -82,6 +76,7 @@ pub struct Keeper {
     header: Box<finespun_heap::Header>,
     pages: Vec<finespun_heap::Page>,
     spans: Vec<finespun_heap::Span>,
+    together: [Together; 2],
     threads: threads::Header,
     slots: Vec<threads::Slot>,
     per_node: u32,
@@ -95,6 +90,7 @@ impl Keeper {
             header: Box::new(finespun_heap::Header::EMPTY),
             pages: vec![finespun_heap::Page::default(); layout.pages() as usize],
             spans: vec![finespun_heap::Span::default(); layout.limit_pages() as usize],
+            together: [Together::default(); 2],
             threads: threads::Header::default(),
             slots: vec![threads::Slot::default(); nodes * per_node],
             per_node: per_node as u32,
@@ -108,9 +104,9 @@ impl Keeper {
         self.layout.home_of(page)
     }
 
-    fn heap(&mut self) -> Heap<'_> {
-        let Self { layout, header, pages, spans, .. } = self;
-        Heap::new(*layout, Tables { header, pages, spans })
+    fn on_heap(&mut self, call: Call) -> Result<(u64, u64), allocation::Refused> {
+        let Self { layout, header, pages, spans, together, .. } = self;
+        allocation::run(&mut Heap::new(*layout, Tables { header, pages, spans }), together, call)
     }
 
     fn threads(&mut self) -> Threads<'_> {
@@ -121,11 +117,94 @@ impl Keeper {
 /// A table refused what a program of ours asks for.
 pub const REFUSED: &str = "no table of objects refuses a program without mistakes";
 
-impl<P: Subject> Job<'_, P> {
-    fn manager_of(&self, address: u64) -> finespun_sync::Place {
-        finespun_sync::place(address, self.program.shape.nodes as u32, 1, THIN)
+/// Why a table refused.
+pub enum Refusal {
+    Object(Error),
+    Thread(threads::Error),
+}
+
+impl<P: Subject> Keepers for Job<'_, P> {
+    type Refusal = Refusal;
+
+    fn runs_tables_of(&self, _node: NodeId) -> bool {
+        self.direct()
     }
 
+    fn manager_of(&self, object: u64) -> finespun_sync::Place {
+        finespun_sync::place(object, self.program.shape.nodes as u32, 1, THIN)
+    }
+
+    fn node_with(&self, who: ProcessorId) -> NodeId {
+        NodeId(self.node_of(who.0 as usize) as u8)
+    }
+
+    fn on_object(
+        &mut self,
+        at: &finespun_sync::Place,
+        event: Event,
+        mut granted: impl FnMut(&mut Self, Grant),
+    ) -> Result<(), Refusal> {
+        let (quick, mut grants) = (self.direct(), Vec::new());
+        let (mut table, words) = self.stripes[usize::from(at.node.0)].table();
+        let word = &words[at.word as usize];
+        match if quick { word.on(event) } else { Quick::ForTable } {
+            Quick::Granted(grant) => grants.push(grant),
+            Quick::Taken => {}
+            Quick::NotYet | Quick::ForTable => {
+                table.on_beside(word, event, &mut |grant| grants.push(grant)).map_err(Refusal::Object)?;
+            }
+        }
+        grants.into_iter().for_each(|grant| granted(self, grant));
+        Ok(())
+    }
+
+    fn on_mutex(
+        &mut self,
+        node: NodeId,
+        mutex: u64,
+        event: &migratory::Event,
+        out: &mut dyn FnMut(migratory::Action),
+    ) -> Result<bool, Refusal> {
+        let place = migratory::Place { me: node, manager: self.manager_of(mutex).node, local_max: LOCAL_MAX };
+        let (mut table, _) = self.stripes[usize::from(node.0)].table();
+        table.on_migratory(mutex, place, event, out).map_err(Refusal::Object)
+    }
+
+    fn on_threads(
+        &mut self,
+        event: threads::Event,
+        mut out: impl FnMut(&mut Self, threads::Action),
+    ) -> Result<(), Refusal> {
+        let mut actions = Vec::new();
+        self.keeper.threads().on(event, &mut |action| actions.push(action)).map_err(Refusal::Thread)?;
+        actions.into_iter().for_each(|action| out(self, action));
+        Ok(())
+    }
+
+    fn answer(&mut self, Answer { from, who, mailbox, value: (value, _), .. }: Answer) {
+        let (who, to) = (who.0 as usize, self.node_with(who));
+        if self.direct() || to == from {
+            self.answered(who, mailbox, value);
+        } else {
+            self.send_packet((usize::from(from.0), usize::from(to.0)), Packet::Answer { who, mailbox, value });
+        }
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeId, mutex: u64, message: Message) {
+        self.send_packet((usize::from(from.0), usize::from(to.0)), Packet::Migratory { mutex, message });
+    }
+
+    fn start(&mut self, Start { who, .. }: Start) {
+        let (who, node) = (who.0 as usize, self.node_with(who));
+        if self.direct() || node == KEEPER {
+            self.begin_thread(who);
+        } else {
+            self.send_packet((usize::from(KEEPER.0), usize::from(node.0)), Packet::Begin { who });
+        }
+    }
+}
+
+impl<P: Subject> Job<'_, P> {
     fn direct(&self) -> bool {
         self.setting.variant.synchronization == Way::Direct
     }
@@ -136,7 +215,7 @@ impl<P: Subject> Job<'_, P> {
         let manager = match &request {
             Request::Object(event) => usize::from(self.manager_of(event.object()).node.0),
             Request::Migratory(..) => me,
-            Request::Thread(_) | Request::Allocate { .. } | Request::Free { .. } => KEEPER,
+            Request::Thread(_) | Request::Allocate { .. } | Request::Free { .. } => usize::from(KEEPER.0),
         };
         if self.direct() || manager == me {
             self.serve(manager, who, request);
@@ -148,125 +227,52 @@ impl<P: Subject> Job<'_, P> {
     /// The manager runs its table.
     pub fn serve(&mut self, manager: usize, who: usize, request: Request) {
         self.note(|| format!("n{manager} {request:?} of p{who}"));
-        match request {
-            Request::Object(event) => self.serve_object(manager, who, event),
-            Request::Migratory(mutex, event) => self.serve_migratory(manager, who, mutex, &event),
-            Request::Thread(event) => self.serve_thread(event),
-            Request::Allocate { object, words, policy } => self.allocate(who, (object, words), policy),
-            Request::Free { object } => self.free(who, object),
+        let asker = ProcessorId(who as u32);
+        let refused = match request {
+            Request::Object(event) => objects::serve(self, asker, event),
+            Request::Migratory(mutex, event) => self.serve_migratory(NodeId(manager as u8), asker, mutex, &event),
+            Request::Thread(event) => objects::run_threads(self, event),
+            Request::Allocate { object, words, policy } => return self.allocate(who, (object, words), policy),
+            Request::Free { object } => return self.free(who, object),
+        };
+        match refused {
+            Ok(()) => {}
+            Err(Refusal::Object(error)) => self.fail(REFUSED, format!("{error:?}")),
+            Err(Refusal::Thread(error)) => self.fail(REFUSED, format!("{error:?}")),
         }
     }
 
-    fn serve_object(&mut self, manager: usize, who: usize, event: Event) {
-        let (word, quick) = (self.manager_of(event.object()).word as usize, self.direct());
-        let (mut grants, stripe) = (Vec::new(), &mut self.stripes[manager]);
-        let (mut table, words) = stripe.table();
-        let found = if quick { words[word].on(event) } else { Quick::ForTable };
-        let result = match found {
-            Quick::Granted(grant) => {
-                grants.push(grant);
-                Ok(())
-            }
-            Quick::Taken => Ok(()),
-            Quick::NotYet | Quick::ForTable => table.on_beside(&words[word], event, &mut |grant| grants.push(grant)),
-        };
-        if let Err(error) = result {
-            return self.fail(REFUSED, format!("{error:?}"));
-        }
-        let mailbox = match event {
-            Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
-            Event::Lock { .. } | Event::TryLock { .. } | Event::Unlock { .. } | Event::Arrive { .. } => Mailbox::Answer,
-            Event::SetFlag { .. } | Event::WaitFlag { .. } | Event::ReadFlag { .. } | Event::ResetFlag { .. } => {
-                Mailbox::Answer
-            }
-            Event::Enqueue { .. } | Event::Leave { .. } | Event::ReadLock { .. } => Mailbox::Answer,
-            Event::TryReadLock { .. } | Event::WriteLock { .. } | Event::TryWriteLock { .. } => Mailbox::Answer,
-            Event::RwUnlock { .. } => Mailbox::Answer,
-        };
-        for grant in grants {
-            self.answer(manager, grant.who.0 as usize, mailbox, grant.value);
-        }
-        if !is_granted(event) {
-            self.answer(manager, who, Mailbox::Answer, 0);
-        }
-    }
-
-    fn serve_migratory(&mut self, node: usize, who: usize, mutex: u64, event: &migratory::Event) {
-        let granted = self.run_migratory(node, mutex, event);
+    fn serve_migratory(
+        &mut self,
+        node: NodeId,
+        who: ProcessorId,
+        mutex: u64,
+        event: &migratory::Event,
+    ) -> Result<(), Refusal> {
+        let granted = objects::run_mutex(self, node, mutex, event)?;
         match event {
-            migratory::Event::Unlock(_) => self.answer(node, who, Mailbox::Answer, 0),
-            migratory::Event::HandOver { .. } => self.answer(node, who, Mailbox::Answer, u64::from(granted)),
+            migratory::Event::Unlock(_) => self.answer(done(node, who, 0)),
+            migratory::Event::HandOver { .. } => self.answer(done(node, who, u64::from(granted))),
             migratory::Event::Lock(_) | migratory::Event::TryLock(_) | migratory::Event::Receive(_) => {}
         }
+        Ok(())
     }
 
-    /// Runs a node's table, then does what it says. Was anybody granted?
-    pub fn run_migratory(&mut self, node: usize, mutex: u64, event: &migratory::Event) -> bool {
-        let manager = self.manager_of(mutex).node;
-        let place = migratory::Place { me: NodeId(node as u8), manager, local_max: LOCAL_MAX };
-        let mut actions = Vec::new();
-        let (mut table, _) = self.stripes[node].table();
-        let granted = match table.on_migratory(mutex, place, event, &mut |action| actions.push(action)) {
-            Ok(granted) => granted,
-            Err(error) => {
-                self.fail(REFUSED, format!("{error:?}"));
-                return false;
-            }
-        };
-        for action in actions {
-            match action {
-                migratory::Action::Grant(Grant { who, value }) => {
-                    self.answer(node, who.0 as usize, Mailbox::Answer, value);
-                }
-                migratory::Action::Send { to, message } => self.pass_mutex(node, usize::from(to.0), mutex, message),
-            }
-        }
-        granted
-    }
-
-    fn pass_mutex(&mut self, from: usize, to: usize, mutex: u64, message: Message) {
-        if self.direct() || from == to {
-            self.run_migratory(to, mutex, &migratory::Event::Receive(message));
-        } else {
-            self.send_packet((from, to), Packet::Migratory { mutex, message });
-        }
-    }
-
-    fn serve_thread(&mut self, event: threads::Event) {
-        let mut actions = Vec::new();
-        if let Err(error) = self.keeper.threads().on(event, &mut |action| actions.push(action)) {
-            return self.fail(REFUSED, format!("{error:?}"));
-        }
-        for action in actions {
-            match action {
-                threads::Action::Start { who, .. } => self.start(who.0 as usize),
-                threads::Action::Created { by, thread: Handle(value) } => {
-                    self.answer(KEEPER, by.0 as usize, Mailbox::Answer, value);
-                }
-                threads::Action::Joined { by, result } => {
-                    self.answer(KEEPER, by.0 as usize, Mailbox::Answer, result);
-                }
-                threads::Action::Refused { .. } | threads::Action::Done { .. } => {
-                    self.fail(REFUSED, format!("{action:?}"));
-                }
-            }
-        }
-    }
-
-    fn start(&mut self, who: usize) {
-        let node = self.node_of(who);
-        if self.direct() || node == KEEPER {
-            self.begin_thread(who);
-        } else {
-            self.send_packet((KEEPER, node), Packet::Begin { who });
+    /// A mutex's message came.
+    pub fn receive_mutex(&mut self, node: usize, mutex: u64, message: Message) {
+        let event = migratory::Event::Receive(message);
+        if let Err(Refusal::Object(error)) = objects::run_mutex(self, NodeId(node as u8), mutex, &event) {
+            self.fail(REFUSED, format!("{error:?}"));
         }
     }
 
     fn allocate(&mut self, who: usize, (object, words): (u8, u8), policy: Policy) {
-        let (size, node) = (usize::from(words) * WORD_BYTES, NodeId(self.node_of(who) as u8));
-        let placed = self.keeper.heap().alloc(size as u64, WORD_BYTES as u64, policy, node);
-        let Some(placement) = placed else { return self.fail(REFUSED, "no room in the heap".to_owned()) };
-        let first = placement.offset as usize / WORD_BYTES;
+        let (size, node) = (u64::from(words) * WORD_BYTES as u64, NodeId(self.node_of(who) as u8));
+        let (offset, _) = match self.keeper.on_heap(Call::Allocate { size, align: WORD_BYTES as u64, policy, node }) {
+            Ok(placed) => placed,
+            Err(refused) => return self.fail(REFUSED, format!("{refused:?}")),
+        };
+        let first = offset as usize / WORD_BYTES;
         for at in first..first + usize::from(words) {
             let unit = self.unit_of((at / WORDS) as u32);
             self.oracle.renew(unit, at % WORDS);
@@ -275,26 +281,16 @@ impl<P: Subject> Job<'_, P> {
                 self.oracle.allow_races(unit, at % WORDS);
             }
         }
-        self.offsets[usize::from(object)] = placement.offset;
-        self.answer(KEEPER, who, Mailbox::Answer, placement.offset);
+        self.offsets[usize::from(object)] = offset;
+        self.answer(done(KEEPER, ProcessorId(who as u32), offset));
     }
 
     fn free(&mut self, who: usize, object: u8) {
         let offset = self.offsets[usize::from(object)];
-        if let Err(bad) = self.keeper.heap().free(offset) {
-            return self.fail(REFUSED, bad.to_string());
+        if let Err(refused) = self.keeper.on_heap(Call::Free { offset }) {
+            return self.fail(REFUSED, format!("{refused:?}"));
         }
-        self.answer(KEEPER, who, Mailbox::Answer, 0);
-    }
-
-    /// Gives a processor its answer.
-    fn answer(&mut self, from: usize, who: usize, mailbox: Mailbox, value: u64) {
-        let node = self.node_of(who);
-        if self.direct() || node == from {
-            self.answered(who, mailbox, value);
-        } else {
-            self.send_packet((from, node), Packet::Answer { who, mailbox, value });
-        }
+        self.answer(done(KEEPER, ProcessorId(who as u32), 0));
     }
 
     /// The processors that may be handed a mutex without a release.
@@ -309,15 +305,7 @@ impl<P: Subject> Job<'_, P> {
     }
 }
 
-/// Does a processor wait for the event's own grant?
-const fn is_granted(event: Event) -> bool {
-    match event {
-        Event::Lock { .. } | Event::TryLock { .. } | Event::Arrive { .. } => true,
-        Event::WaitFlag { .. } | Event::ReadFlag { .. } | Event::Leave { .. } => true,
-        Event::ReadLock { .. } | Event::TryReadLock { .. } => true,
-        Event::WriteLock { .. } | Event::TryWriteLock { .. } => true,
-        // The grant of an Enqueue comes with a signal, after the mutex was given up.
-        Event::Enqueue { .. } | Event::Unlock { .. } | Event::SetFlag { .. } | Event::ResetFlag { .. } => false,
-        Event::Signal { .. } | Event::Broadcast { .. } | Event::RwUnlock { .. } => false,
-    }
+/// The answer of a table that has none.
+const fn done(from: NodeId, who: ProcessorId, value: u64) -> Answer {
+    Answer { from, about: About::Nothing, who, mailbox: Mailbox::Answer, value: (value, 0) }
 }

@@ -1,5 +1,6 @@
 //! Processors follow their scripts: loads and stores, and calls with the releases and acquires around them.
 
+use finespun_engine::objects::Mailbox;
 use finespun_engine::{Fault, Release};
 use finespun_protocol::page::Outcome;
 use finespun_sync::{Event, migratory, threads};
@@ -7,7 +8,7 @@ use finespun_types::{Access, ProcessorId};
 
 use crate::bugs::Bug;
 use crate::job::Job;
-use crate::objects::{Mailbox, Request, address};
+use crate::objects::{Request, address};
 use crate::oracle::Carrier;
 use crate::program::{Op, Sync, Word};
 use crate::protocols::Subject;

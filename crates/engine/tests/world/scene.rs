@@ -1,8 +1,9 @@
 //! What the simulator gives to the engine: one unit at every node, in virtual time.
 
+use finespun_engine::homes::Homes;
 use finespun_engine::{Answer, Limit, Question, Route, World};
 use finespun_protocol::page::{Actions, Buffers, Contents, Effect, Message, Outcome, Place, Time};
-use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
+use finespun_types::{Access, NodeId, NodeSet, UnitId, ViewId, ViewSet};
 
 use crate::bugs::Bug;
 use crate::clock::Task;
@@ -107,8 +108,8 @@ impl<P: Subject> World for Scene<'_, '_, P> {
 
     fn place(&self, node: NodeId) -> Place {
         let page = self.job.pages[self.unit];
-        let manager = NodeId((page as usize % self.job.program.shape.nodes) as u8);
-        Place { me: node, manager, fixed_home: self.job.keeper.home_of(page) }
+        let homes = Homes::new(self.job.program.shape.nodes as u32, 0);
+        homes.place(node, UnitId(page), self.job.keeper.home_of(page))
     }
 
     fn route(&self, msg: P::Msg) -> Route {
