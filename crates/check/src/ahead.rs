@@ -22,58 +22,17 @@ use finespun_protocol::page::{Ahead, Event, Outcome};
 use finespun_types::{Access, NodeId, ViewId};
 
 use crate::driver::{Broken, Grain, Run};
+use crate::early::{Early, Stage};
+use crate::model::{Doing, Processor};
 use crate::processor::{first_of, units_of};
 use crate::program::{Guesses, Op, Word};
 use crate::subject::{Quirk, Subject};
-use crate::world::{Doing, Processor};
-
-/// What a processor has guessed, and the mappings that it has still to change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Early {
-    /// A unit that is guessed together with a fault, and not tried yet.
-    to_try: u8,
-    /// Units whose answers are awaited.
-    pub(crate) asked: u8,
-    /// Units that the table has opened.
-    opening: u8,
-    /// Units that the table has closed.
-    closing: u8,
-    /// Where the guess under way stands.
-    stage: Stage,
-}
-
-/// Where a guess stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-enum Stage {
-    /// None is under way.
-    #[default]
-    AtRest,
-    /// In an acquire: the notice is being obeyed.
-    Obeying,
-    /// Wants to ask the manager whether there is a home.
-    AtManager(u8),
-    /// Presented for the home's name alone.
-    Naming,
-    /// Wants to look at the home's entry.
-    AtHome(u8, NodeId),
-    /// Presented.
-    Presented,
-    /// Presented again, now that the answer has come inside the nest.
-    PresentedAgain,
-}
 
 /// A guess that a processor may begin: the unit, and the unit of the fault that it goes with, if that one is in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Guess {
     own: Option<u8>,
     unit: u8,
-}
-
-impl Early {
-    /// Is no guess under way?
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.stage == Stage::AtRest
-    }
 }
 
 /// Is one of these processors, those of one view, about to change the mapping of the unit?

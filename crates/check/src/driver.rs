@@ -6,9 +6,10 @@ use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::page::{Message, Place, Time};
 use finespun_types::{NodeId, UnitId, ViewId};
 
+use crate::model::{Copy, Payload, View};
 use crate::program::Program;
 use crate::subject::{Quirk, Sabotage, Subject};
-use crate::world::{Copy, Payload, View, World};
+use crate::world::World;
 
 /// How `Send` is done. How locks and barriers reach other nodes makes no form: here they are abstract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -293,7 +293,7 @@ pub fn ended<P: Subject>(run: &Run<'_, P>) -> Result<(), Broken> {
 }
 
 fn waiting_ones<P: Subject>(run: &Run<'_, P>) -> String {
-    let unfinished = |(number, processor): (usize, &crate::world::Processor)| {
+    let unfinished = |(number, processor): (usize, &crate::model::Processor)| {
         let left = run.rules.program.scripts[number].len() > usize::from(processor.next);
         left.then(|| format!("p{number} {:?}", processor.doing))
     };

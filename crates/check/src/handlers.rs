@@ -2,10 +2,10 @@
 //! middle of a release, an acquire or a fault (`cashmere/sync.rs`).
 
 use crate::driver::Run;
+use crate::model::{Doing, Interrupted};
 use crate::processor::first_of;
 use crate::program::Op;
 use crate::subject::{Quirk, Subject};
-use crate::world::{Doing, Interrupted};
 
 impl<P: Subject> Run<'_, P> {
     /// What a processor executes: its script, or the handler that has interrupted it.

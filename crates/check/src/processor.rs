@@ -6,10 +6,10 @@ use finespun_protocol::page::{Event, Outcome};
 use finespun_types::{Access, NodeId, ViewId};
 
 use crate::driver::{Broken, Run};
+use crate::model::{Doing, Envelope};
 use crate::program::{Op, Shape, Word};
 use crate::show;
 use crate::subject::{Model, Quirk, Subject};
-use crate::world::{Doing, Envelope};
 
 /// A load saw something else.
 pub const LOAD: &str = "a load returns the last store that happens before it";

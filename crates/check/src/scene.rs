@@ -8,10 +8,10 @@ use finespun_protocol::page::{Action, Actions, Buffers, Contents, Effect, Event,
 use finespun_types::{NodeId, NodeSet, ViewSet};
 
 use crate::driver::{LISTED_ONCE, ROW, Run};
+use crate::model::{Copy, Envelope, Page, Payload, View};
 use crate::program::WORDS;
 use crate::show;
 use crate::subject::{Quirk, Sabotage, Subject};
-use crate::world::{Copy, Envelope, Page, Payload, View};
 
 /// One unit of the model, as a task sees it.
 pub(crate) struct Scene<'r, 'a, P: Subject> {

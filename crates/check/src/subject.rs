@@ -6,7 +6,7 @@ use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Action, Buffers, Event, Message, Place, Protocol, Step, Time};
 use finespun_types::{NodeId, NodeSet, ViewId};
 
-use crate::world::{Copy, Processor};
+use crate::model::{Copy, Processor};
 
 /// What a load must return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use finespun_protocol::page::{Action, Contents, Event, Outcome};
 use finespun_types::NodeId;
 
 use crate::driver::{Broken, Grain, Run};
+use crate::model::{Envelope, Payload};
 use crate::scene::Scene;
 use crate::subject::Subject;
-use crate::world::{Envelope, Payload};
 
 impl<'a, P: Subject> Run<'a, P> {
     /// Begins a transaction of the task, or goes on with the one it has.

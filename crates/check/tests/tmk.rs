@@ -6,8 +6,8 @@ use finespun_check::litmus::LITMUS;
 use finespun_check::program::{Program, Shape};
 use finespun_check::races;
 use finespun_check::random::Random;
-use finespun_check::tmk::bugs::SEEDED;
 use finespun_check::tmk::explore::{explore, litmus, run};
+use finespun_check::tmk::seeded::SEEDED;
 use finespun_check::tmk::worlds::{WAYS, WORLDS};
 use finespun_check::tmk::{Options, check_tmk};
 

@@ -8,11 +8,11 @@ use finespun_types::{NodeId, NodeSet, ViewId};
 
 use super::times;
 use crate::driver::{Form, Grain};
+use crate::model::{Copy, Processor};
 use crate::processor::LOAD;
 use crate::seeded::Seeded;
 use crate::subject::{INTERVAL_BASE, Model, Quirk, Sabotage, Subject};
-use crate::world::{Copy, Processor};
-use crate::worlds::World;
+use crate::worlds::broadcast::{FLUSH, OWNER, READERS, UNITS};
 
 impl Subject for Broadcasting {
     type Bug = Bug;
@@ -188,63 +188,14 @@ impl Sabotage<Broadcasting> for Bug {
 }
 
 const LOCK: &str = "a lock moves a word between two nodes";
-const READERS: &str = "a page with three readers is written again, four nodes";
-const UNITS: &str = "readers of two units, whose pages push each other out of the home's buffer";
 const THREE: &str = "two locks move the two words of a unit, three nodes, first touch";
 const NESTED: &str = "an acquire while dirty: locks in locks";
-const OWNER: &str = "a page with two readers gets an owner, and readers again";
-const FLUSH: &str = "a processor faults while its neighbour's flush is under way, and others read";
 
 /// The names it is checked under: at one level the tables are the same, in worlds whose nodes have one processor.
 pub const NAMES: [&str; 2] = ["csm-adb", "csm-1l-adb"];
 
 /// The form of the variant: data by messages, metadata direct.
 pub const FORM: Form = Form::Ms;
-
-/// Pinned in [`PINNED`], not for the other variants.
-const ELSEWHERE: [usize; 6] = [0; 6];
-
-/// Worlds for this variant, beside those of all.
-pub const WORLDS: &[World] = &[
-    World {
-        name: "a page with three readers is written again, four nodes",
-        text: "nodes 4 views 1 units 1
-            home u0 n0
-            n0: store u0.0; barrier; barrier; store u0.0; barrier
-            n1: barrier; load u0.0; barrier; barrier; load u0.0
-            n2: barrier; load u0.0; barrier; barrier
-            n3: barrier; load u0.0; barrier; barrier",
-        states: ELSEWHERE,
-    },
-    World {
-        name: "readers of two units, whose pages push each other out of the home's buffer",
-        text: "nodes 3 views 1 units 2
-            home u0 n0
-            home u1 n0
-            n0: store u0.0; store u1.0; barrier; store u0.1; barrier
-            n1: barrier; load u0.0; load u1.0; barrier; load u0.1; load u1.0
-            n2: barrier; load u1.0; load u0.0; barrier; load u1.0; load u0.1",
-        states: ELSEWHERE,
-    },
-    World {
-        name: "a page with two readers gets an owner, and readers again",
-        text: "nodes 3 views 1 units 1
-            home u0 n0
-            n1: load u0.1; lock a; store u0.0; unlock a; lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
-            n2: load u0.1; lock a; load u0.0; unlock a; lock a; load u0.0; unlock a",
-        states: ELSEWHERE,
-    },
-    World {
-        name: "a processor faults while its neighbour's flush is under way, and others read",
-        text: "nodes 4 views 2 units 1
-            home u0 n0
-            n1.v0: load u0.0; lock a; store u0.0; unlock a; load u0.0
-            n1.v1: lock b; load u0.1; unlock b
-            n2.v0: lock b; store u0.1; unlock b
-            n3.v0: lock b; load u0.1; unlock b",
-        states: ELSEWHERE,
-    },
-];
 
 /// The worlds and how many states each has, by event and by action, in the variant's form.
 #[rustfmt::skip]

@@ -10,11 +10,11 @@ use finespun_types::{NodeId, NodeSet, ViewId, ViewSet};
 use super::{message, times};
 use crate::driver::{Form, Grain, ROW};
 use crate::explore::ENDS;
+use crate::model::{Copy, Processor};
 use crate::processor::LOAD;
 use crate::seeded::Seeded;
 use crate::subject::{Model, Quirk, Sabotage, Subject};
-use crate::world::{Copy, Processor};
-use crate::worlds::World;
+use crate::worlds::migration::{MOVED_TWICE, ON_ITS_WAY, ROUND, THERE_AND_BACK};
 
 impl Subject for Migrating {
     type Bug = Bug;
@@ -199,52 +199,7 @@ const THREE: &str = "two locks move the two words of a unit, three nodes, first 
 const SHARING: &str = "false sharing, two processors a node fault and release at once";
 const LEFT_ALONE: &str = "a sharer that misses flushes is left alone and wants to upgrade";
 const BARRIERS: &str = "producer and consumers over barriers, three nodes, the home is another";
-const ROUND: &str = "the home goes round three writers, and back";
-const THERE_AND_BACK: &str = "a flush and a fetch of one node while the home moves away and back";
 const GUESSES_OF_THREE: &str = "guesses by three nodes, first touch: manager, home and reader are different";
-const MOVED_TWICE: &str = "guesses at a page whose home has moved twice";
-const ON_ITS_WAY: &str = "flushes are on their way while the home moves";
-
-/// Worlds about the home that moves, beside those of all variants.
-pub const WORLDS: &[World] = &[
-    World {
-        name: ROUND,
-        text: "nodes 3 views 1 units 1
-            n0: lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
-            n1: lock a; store u0.0; unlock a; lock a; store u0.0; unlock a
-            n2: lock a; load u0.0; store u0.0; unlock a; lock a; load u0.0; unlock a",
-        states: [0; 6],
-    },
-    World {
-        name: ON_ITS_WAY,
-        text: "nodes 4 views 1 units 1
-            home u0 n3
-            n0: load u0.0; barrier; lock a; store u0.0; unlock a; lock b; load u0.1; unlock b
-            n1: load u0.0; barrier; lock b; store u0.1; unlock b; lock a; load u0.0; unlock a
-            n2: load u0.0; barrier; lock a; load u0.0; unlock a",
-        states: [0; 6],
-    },
-    World {
-        name: THERE_AND_BACK,
-        text: "nodes 3 views 2 units 1
-            home u0 n0
-            n0.v0: await a; store u0.2
-            n1.v0: await b; store u0.0; set a
-            n2.v0: load u0.1; set b; store u0.1; set c; load u0.1
-            n2.v1: await a; load u0.0",
-        states: [0; 6],
-    },
-    World {
-        name: MOVED_TWICE,
-        text: "nodes 3 views 1 units 1
-            guesses 1 refusing
-            home u0 n0
-            n0: load u0.1; await b; load u0.0
-            n1: store u0.0; set a; await b; load u0.0
-            n2: await a; load u0.0; store u0.0; set b",
-        states: [0; 6],
-    },
-];
 
 /// The protocols that run these tables, and the form of each.
 pub const NAMED: [(&str, Form); 2] = [("csm-ms-mg", Form::Ms), ("csm-none-mg", Form::None)];

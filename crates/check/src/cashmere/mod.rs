@@ -9,8 +9,8 @@ use finespun_protocol::cashmere::invariants::{self, Whole};
 use finespun_protocol::cashmere::{Cashmere, Directory, Msg, Unit};
 use finespun_types::{NodeId, ViewId};
 
+use crate::model::{Copy, Processor};
 use crate::subject::{Model, Subject};
-use crate::world::{Copy, Processor};
 
 impl Subject for Cashmere {
     type Bug = bugs::Bug;

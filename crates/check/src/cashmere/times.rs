@@ -2,7 +2,7 @@
 
 use finespun_protocol::cashmere::{Mode, Time, Unit};
 
-use crate::world::{Copy, Doing, Processor};
+use crate::model::{Copy, Doing, Processor};
 
 /// Makes states equal that differ in times only. `unit`: where a protocol's state has Cashmere's.
 pub fn make_canonical<U>(copies: &mut [Copy<U>], unit: impl Fn(&mut U) -> &mut Unit, processors: &mut [Processor]) {

@@ -10,10 +10,10 @@ use finespun_types::{Access, NodeId, NodeSet, ViewId};
 use super::{Counted, counted, forget_times};
 use crate::driver::{Form, Grain, ROW};
 use crate::explore::{ENDS, RIGHTS};
+use crate::model::{Copy, Processor};
 use crate::processor::LOAD;
 use crate::seeded::Seeded;
 use crate::subject::{Model, Quirk, Sabotage, Subject};
-use crate::world::{Copy, Processor};
 
 impl Subject for StringsSc {
     type Bug = Bug;

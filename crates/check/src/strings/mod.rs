@@ -4,9 +4,9 @@ pub mod invalidate;
 pub mod update;
 
 use crate::driver::{Form, Grain, Rules};
+use crate::model::Processor;
 use crate::program::Program;
 use crate::subject::Subject;
-use crate::world::Processor;
 use crate::worlds;
 
 /// The forms and grains, in the order of [`Counted::states`].

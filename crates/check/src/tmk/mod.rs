@@ -10,6 +10,7 @@ pub mod driver;
 pub mod explore;
 mod handlers;
 mod processor;
+pub mod seeded;
 mod summary;
 pub mod world;
 pub mod worlds;

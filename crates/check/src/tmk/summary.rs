@@ -1,8 +1,8 @@
 //! `finespun check tmk`: everything, with a line for each thing covered.
 
-use super::bugs::SEEDED;
 use super::driver::Form;
 use super::explore::{explore, litmus, run};
+use super::seeded::SEEDED;
 use super::worlds::{WAYS, WORLDS, World};
 use crate::driver::{Broken, Grain};
 use crate::explore::Violation;

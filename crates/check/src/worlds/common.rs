@@ -1,10 +1,6 @@
-//! The worlds that are explored completely, by what they are about. The counts of states are pinned: a change of the
-//! protocol, meant or not, shows as another number.
+//! The worlds of all variants. The counts are those of Cashmere without the variants that have tables of their own.
 
-use crate::cashmere::{broadcast, migration};
-use crate::driver::{Form, Grain, Rules};
-use crate::program::Program;
-use crate::subject::Subject;
+use super::pinned::World;
 
 /// Two nodes, views that guess in this way: a lock moves a word, and each node looks again.
 macro_rules! lock_moves_a_word {
@@ -33,44 +29,7 @@ macro_rules! three_touch_first {
     };
 }
 
-/// A program and how many states it has.
-#[derive(Clone, Copy, Debug)]
-pub struct World {
-    /// What it is about.
-    pub name: &'static str,
-    /// The program.
-    pub text: &'static str,
-    /// States in the form `None`, by event and by action, then likewise in the forms `MS` and `DMS`.
-    pub states: [usize; 6],
-}
-
-/// The forms and grains, in the order of [`World::states`].
-pub const WAYS: [(Form, Grain); 6] = [
-    (Form::None, Grain::Event),
-    (Form::None, Grain::Action),
-    (Form::Ms, Grain::Event),
-    (Form::Ms, Grain::Action),
-    (Form::Dms, Grain::Event),
-    (Form::Dms, Grain::Action),
-];
-
-/// The world of this name.
-#[must_use]
-pub fn named(name: &str) -> Option<&'static World> {
-    WORLDS.iter().chain(broadcast::WORLDS).chain(migration::WORLDS).find(|world| world.name == name)
-}
-
-impl World {
-    /// Its rules, in one form and grain.
-    ///
-    /// # Errors
-    /// The line of the program that cannot be read.
-    pub fn rules<P: Subject>(&self, form: Form, grain: Grain) -> Result<Rules<P>, String> {
-        Ok(Rules { program: Program::parse(self.text)?, form, grain, bug: None })
-    }
-}
-
-/// All of them.
+/// All of them, by what they are about.
 pub const WORLDS: &[World] = &[
     World {
         name: "a lock moves a word between two nodes",
