@@ -1,4 +1,4 @@
-//! Memory that several processes map: memfds, and mappings that unmap themselves.
+//! Memory that several processes map: memfds, mappings that unmap themselves, and the kernel's calls about mappings, each in one place.
 
 use crate::{PAGE_BYTES, calls, check, descriptors};
 use std::ffi::CStr;
@@ -71,6 +71,61 @@ pub fn set_inheritable(fd: BorrowedFd<'_>, inheritable: bool) -> io::Result<()> 
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, flags) }).map(drop)
 }
 
+/// Maps at an address whatever was there, by the call itself: the C API may define `mmap` for programs, and refuses them
+/// what is shared. `fd`: the file and the offset in it; none: fresh memory. Calls only the kernel. Returns the address.
+///
+/// # Safety
+/// Without `MAP_FIXED` none. With it the range is the caller's to give up: a mapping of its own, or one whose users are
+/// prepared for what they find there from now on.
+pub unsafe fn map<T>(
+    start: *mut T,
+    bytes: usize,
+    rights: i32,
+    flags: i32,
+    file: Option<(BorrowedFd<'_>, usize)>,
+) -> io::Result<*mut T> {
+    let (fd, offset, flags) = match file {
+        Some((fd, offset)) => (i64::from(fd.as_raw_fd()), offset, flags),
+        None => (-1, 0, flags | libc::MAP_ANONYMOUS),
+    };
+    let (rights, flags) = (i64::from(rights), i64::from(flags));
+    // SAFETY: the caller's promise. The arguments are as wide as the kernel's.
+    let mapped = unsafe { libc::syscall(libc::SYS_mmap, start, bytes, rights, flags, fd, offset) };
+    if mapped == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(std::ptr::with_exposed_provenance_mut(mapped as usize))
+}
+
+/// Sets the rights of whole pages, by the call itself, likewise. Calls only the kernel.
+///
+/// # Safety
+/// The range is the caller's: a mapping of its own, or one whose users are prepared for faults.
+pub unsafe fn protect<T>(start: *mut T, bytes: usize, rights: i32) -> io::Result<()> {
+    // SAFETY: the caller's promise. The arguments are as wide as the kernel's.
+    let done = unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, i64::from(rights)) };
+    check(done as libc::c_int).map(drop)
+}
+
+/// Gives the kernel advice about whole pages. Calls only the kernel.
+///
+/// # Safety
+/// The range is the caller's, and if the advice lets go of bytes, they can be had again or are not needed.
+pub(crate) unsafe fn advise<T>(start: *mut T, bytes: usize, advice: i32) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    check(unsafe { libc::madvise(start.cast(), bytes, advice) }).map(drop)
+}
+
+/// Gives addresses back to the kernel. A failure (the process's limit of mappings, if the range has to be cut out of a merged one) only
+/// leaks them. Calls only the kernel.
+///
+/// # Safety
+/// The caller owns the mapping, and nothing uses it any more.
+pub(crate) unsafe fn unmap<T>(start: *mut T, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_munmap, start, bytes) };
+}
+
 /// A mapping this process owns: unmapped on drop. Whoever makes pointers or references into it answers for their
 /// lifetime and for data races; the type only keeps the addresses alive.
 #[derive(Debug)]
@@ -88,59 +143,56 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps the first `bytes` of a file, readable and writable, shared, wherever the kernel likes.
     pub fn shared(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        Self::map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd())
+        Self::map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, Some(fd))
     }
 
     /// The same at an address that must be free: `EEXIST` if anything is mapped in the range.
     pub fn shared_at(fd: BorrowedFd<'_>, address: usize, bytes: usize) -> io::Result<Self> {
-        Self::map(Some(address), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd())
+        Self::map(Some(address), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, Some(fd))
     }
 
     /// Keeps an address range for later: no access, no memory. `EEXIST` if anything is mapped in it.
     /// [`crate::view::View::in_reservation`] puts a view there.
     pub fn reserve(address: usize, bytes: usize) -> io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        Self::map(Some(address), bytes, libc::PROT_NONE, flags, -1)
+        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+        Self::map(Some(address), bytes, libc::PROT_NONE, flags, None)
     }
 
     /// Anonymous memory without access, wherever the kernel likes.
     pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        Self::map(None, bytes, libc::PROT_NONE, flags, -1)
+        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+        Self::map(None, bytes, libc::PROT_NONE, flags, None)
     }
 
     /// Memory of this process alone, zero at first, that takes room where it is touched: a page at a time, not a huge one.
     pub(crate) fn private(bytes: usize) -> io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let mapping = Self::map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+        let mapping = Self::map(None, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, None)?;
         // SAFETY: our own mapping; the advice changes no byte. A kernel without huge pages refuses it, and needs it not.
-        unsafe { libc::madvise(mapping.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
+        let _ = unsafe { advise(mapping.as_ptr(), bytes, libc::MADV_NOHUGEPAGE) };
         Ok(mapping)
     }
 
     /// As [`Mapping::shared_at`], with other rights.
     pub(crate) fn shared_with(fd: BorrowedFd<'_>, address: usize, bytes: usize, prot: i32) -> io::Result<Self> {
-        Self::map(Some(address), bytes, prot, libc::MAP_SHARED, fd.as_raw_fd())
+        Self::map(Some(address), bytes, prot, libc::MAP_SHARED, Some(fd))
     }
 
     /// Replaces the whole of this mapping by a shared one of `fd`, with no moment at which the range is free.
     pub(crate) fn replace(self, fd: BorrowedFd<'_>, prot: i32) -> io::Result<Self> {
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         // SAFETY: MAP_FIXED replaces exactly the range that `self` owns, and `self` was given up by its owner.
-        let start = unsafe { libc::mmap(self.as_ptr().cast(), self.bytes, prot, flags, fd.as_raw_fd(), 0) };
-        // On failure `self` is dropped here and unmaps what is left of the range.
-        if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(self) }
+        unsafe { map(self.as_ptr(), self.bytes, prot, flags, Some((fd, 0))) }?;
+        // On failure `self` is dropped and unmaps what is left of the range.
+        Ok(self)
     }
 
-    fn map(at: Option<usize>, bytes: usize, prot: i32, flags: i32, fd: i32) -> io::Result<Self> {
+    fn map(at: Option<usize>, bytes: usize, prot: i32, flags: i32, fd: Option<BorrowedFd<'_>>) -> io::Result<Self> {
         let fixed = if at.is_some() { libc::MAP_FIXED_NOREPLACE } else { 0 };
         let hint = std::ptr::without_provenance_mut(at.unwrap_or(0));
-        // SAFETY: without MAP_FIXED (NOREPLACE fails instead) mmap never touches an existing mapping.
-        let start = unsafe { libc::mmap(hint, bytes, prot, flags | fixed, fd, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        // SAFETY: without MAP_FIXED (NOREPLACE fails instead) the call never touches an existing mapping.
+        let start = unsafe { map(hint, bytes, prot, flags | fixed, fd.map(|fd| (fd, 0))) }?;
+        let start = NonNull::new(start).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
         let mapping = Self { start, bytes };
         // Kernels before 4.17 take NOREPLACE for a hint. Dropping `mapping` gives the wrong place back.
         if at.is_some_and(|at| at != mapping.address()) {
@@ -155,8 +207,15 @@ impl Mapping {
         if bytes.start < bytes.end && bytes.end <= self.bytes() {
             calls::one();
             // SAFETY: a part of our own mapping; the advice changes no byte of it.
-            unsafe { libc::madvise(self.as_ptr().add(bytes.start).cast(), bytes.len(), libc::MADV_POPULATE_WRITE) };
+            let _ = unsafe { advise(self.as_ptr().add(bytes.start), bytes.len(), libc::MADV_POPULATE_WRITE) };
         }
+    }
+
+    /// Sets the rights of some of its pages. An access that needs more raises a signal.
+    pub(crate) fn protect(&self, bytes: Range<usize>, rights: i32) -> io::Result<()> {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.bytes, "inside the mapping");
+        // SAFETY: a part of our own mapping.
+        unsafe { protect(self.as_ptr().add(bytes.start), bytes.len(), rights) }
     }
 
     /// The first byte.
@@ -186,9 +245,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range came from mmap in `map` and this is its only owner. A failure (the process's limit of
-        // mappings, when the range has to be cut out of a merged one) only leaks addresses.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        // SAFETY: the range came from `map` and this is its only owner.
+        unsafe { unmap(self.start.as_ptr(), self.bytes) };
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a process can find out about itself.
 
-use crate::memory::Mapping;
+use crate::memory::{self, Mapping};
 use crate::{PAGE_BYTES, check};
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -221,10 +221,9 @@ impl ForkMark {
     /// Marks this process.
     pub fn new() -> io::Result<Self> {
         let page = Mapping::anonymous(PAGE_BYTES)?;
-        // SAFETY: all of our own mapping, which nobody else knows.
-        check(unsafe { libc::mprotect(page.as_ptr().cast(), PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE) })?;
-        // SAFETY: as above; private anonymous memory, as this advice wants.
-        check(unsafe { libc::madvise(page.as_ptr().cast(), PAGE_BYTES, libc::MADV_WIPEONFORK) })?;
+        page.protect(0..PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?;
+        // SAFETY: all of our own mapping; private anonymous memory, as this advice wants.
+        unsafe { memory::advise(page.as_ptr(), PAGE_BYTES, libc::MADV_WIPEONFORK) }?;
         let mark = Self(page);
         mark.word().store(1, Ordering::Relaxed);
         Ok(mark)

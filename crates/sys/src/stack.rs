@@ -28,7 +28,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{PAGE_BYTES, check};
+use crate::{PAGE_BYTES, check, memory};
 
 /// Is there any thread with a shared stack in this process?
 static SHARED: AtomicBool = AtomicBool::new(false);
@@ -49,6 +49,8 @@ pub const GUARD_BYTES: usize = PAGE_BYTES;
 
 /// For the fault handler and handlers of the program, which run there while the thread stands on a shared stack.
 const ALTERNATE_BYTES: usize = 256 << 10;
+/// With a page in front that has no rights.
+const ALTERNATE_MAPPED: usize = PAGE_BYTES + ALTERNATE_BYTES;
 
 /// Threads of this process will have shared stacks; before the first of them is made. Handlers of the program run on
 /// alternate stacks from then on.
@@ -197,13 +199,12 @@ impl Copy {
         if self.live.is_empty() {
             return;
         }
-        let start = std::ptr::with_exposed_provenance_mut::<c_void>(self.stack.start);
-        let (rights, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
+        let start = std::ptr::with_exposed_provenance_mut::<u8>(self.stack.start);
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
         // SAFETY: the pages of the stack, which the child has not inherited; it stands on its private one.
-        let mapped = unsafe { libc::mmap(start, self.stack.len(), rights, flags, -1, 0) };
-        if mapped != libc::MAP_FAILED {
-            let to = mapped.cast::<u8>().wrapping_add(self.stack.len() - self.live.len());
+        let mapped = unsafe { memory::map(start, self.stack.len(), rights, flags, None) };
+        if let Ok(mapped) = mapped {
+            let to = mapped.wrapping_add(self.stack.len() - self.live.len());
             // SAFETY: the end of the new mapping, which is as long as the stack.
             unsafe { std::ptr::copy_nonoverlapping(self.live.as_ptr(), to, self.live.len()) };
         }
@@ -261,15 +262,11 @@ fn make_alternate() -> io::Result<()> {
     if ALTERNATE.get() != 0 {
         return Ok(());
     }
-    let (rights, flags) =
-        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_NORESERVE);
     // SAFETY: asks for new memory only.
-    let memory = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES + ALTERNATE_BYTES, rights, flags, -1, 0) };
-    if memory == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    let memory = unsafe { memory::map(std::ptr::null_mut::<c_void>(), ALTERNATE_MAPPED, rights, flags, None) }?;
     // SAFETY: the first page of it, so that what does not fit ends the process and does not run into other memory.
-    check(unsafe { libc::mprotect(memory, PAGE_BYTES, libc::PROT_NONE) })?;
+    unsafe { memory::protect(memory, PAGE_BYTES, libc::PROT_NONE) }?;
     let stack = libc::stack_t { ss_sp: memory.wrapping_byte_add(PAGE_BYTES), ss_flags: 0, ss_size: ALTERNATE_BYTES };
     // SAFETY: the memory is this thread's until `give_back_alternate`.
     check(unsafe { libc::sigaltstack(&raw const stack, std::ptr::null_mut()) })?;
@@ -286,7 +283,7 @@ fn give_back_alternate() {
     // SAFETY: the kernel is told first that the memory, which `make_alternate` mapped, is no stack any more.
     unsafe {
         libc::sigaltstack(&raw const none, std::ptr::null_mut());
-        libc::munmap(std::ptr::with_exposed_provenance_mut::<c_void>(memory), PAGE_BYTES + ALTERNATE_BYTES);
+        memory::unmap(std::ptr::with_exposed_provenance_mut::<c_void>(memory), ALTERNATE_MAPPED);
     }
 }
 

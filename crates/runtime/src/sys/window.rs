@@ -5,8 +5,9 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
+use finespun_sys::memory;
 use finespun_sys::view::View;
 use finespun_types::UNIT_BYTES;
 
@@ -38,9 +39,6 @@ pub fn store(addresses: &Range<usize>, offset: usize, bytes: &[u8]) {
 pub fn map_private(frames: BorrowedFd<'_>, addresses: &Range<usize>, offset: usize) -> io::Result<()> {
     let start = std::ptr::with_exposed_provenance_mut::<u8>(addresses.start);
     let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
-    let (fd, offset) = (frames.as_raw_fd(), offset as libc::off_t);
-    // The call itself: our C API may define `mmap` for programs, and refuses them the window.
     // SAFETY: the window's own addresses (module header), whose contents are the same afterwards.
-    let mapped = unsafe { libc::syscall(libc::SYS_mmap, start, addresses.len(), rights, flags, fd, offset) };
-    if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    unsafe { memory::map(start, addresses.len(), rights, flags, Some((frames, offset))) }.map(drop)
 }

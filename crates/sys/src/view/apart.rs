@@ -21,7 +21,7 @@
 //! are joined, and no page gets another.
 
 use super::Pages;
-use crate::memory::Mapping;
+use crate::memory::{self, Mapping};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -135,6 +135,6 @@ fn advise(range: Pages, pages: &Range<u32>, advice: i32) -> bool {
         let (start, bytes) = range.pointer(&piece);
         crate::calls::one();
         // SAFETY: the pages lie in the view: checked in `View`. The advice is about reading ahead: rights and bytes stay as they are.
-        unsafe { libc::madvise(start, bytes, advice) == 0 }
+        unsafe { memory::advise(start, bytes, advice) }.is_ok()
     })
 }

@@ -37,15 +37,15 @@ mod userfault;
 
 pub use userfault::Remote;
 
-use crate::memory::Mapping;
+use crate::memory::{self, Mapping};
 use crate::process::ForkMark;
-use crate::{PAGE_BYTES, check, descriptors, invalid};
+use crate::{PAGE_BYTES, descriptors, invalid};
 use marks::Marks;
 use pages::{CHUNK, Pages};
 use protections::Protections;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use userfault::Userfault;
 pub(crate) use userfault::{features, try_everything};
 
@@ -95,7 +95,7 @@ impl View {
     fn over(mapping: Mapping, frames: BorrowedFd<'_>, mechanism: Mechanism) -> io::Result<Self> {
         let range = Pages::new(mapping.address(), mapping.bytes())?;
         // SAFETY: the advice is for exactly the mapping we own, and takes effect in children of fork only.
-        check(unsafe { libc::madvise(mapping.as_ptr().cast(), mapping.bytes(), libc::MADV_DONTFORK) })?;
+        unsafe { memory::advise(mapping.as_ptr(), mapping.bytes(), libc::MADV_DONTFORK) }?;
         let carrier = match mechanism {
             Mechanism::Uffd => {
                 Carrier::Userfault(Userfault::new(range, descriptors::aside(frames.try_clone_to_owned()?)?)?)
@@ -131,16 +131,13 @@ impl View {
         }
         let range = self.range.with_window(address, &pages)?;
         let (start, bytes) = range.pointer(&pages);
-        let offset = i64::from(pages.start) * PAGE_BYTES as i64;
+        let offset = pages.start as usize * PAGE_BYTES;
         let rights = initial_protection(self.mechanism());
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         // SAFETY: what the range held is given up by the caller (contract), and no other mapping lies in it.
-        let mapped = unsafe { libc::mmap(start, bytes, rights, flags, frames.as_raw_fd(), offset) };
-        if mapped == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        unsafe { memory::map(start, bytes, rights, flags, Some((frames, offset))) }?;
         // SAFETY: the range was mapped just now; the advice takes effect in children of fork only.
-        check(unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) })?;
+        unsafe { memory::advise(start, bytes, libc::MADV_DONTFORK) }?;
         match &mut self.carrier {
             Carrier::Userfault(userfault) => userfault.open_window(range, &pages)?,
             Carrier::Protections(protections) => protections.open_window(range),
@@ -152,12 +149,10 @@ impl View {
     /// Takes the pages of the space away for good: each access to one faults from now on. The addresses stay taken, so that nothing else is mapped
     /// there. The window stays.
     pub fn close(&self) -> io::Result<()> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let (start, bytes) = (self.mapping.as_ptr(), self.mapping.bytes());
-        // The call itself: our C API may define `mmap` for programs, and refuses them the view's pages.
         // SAFETY: MAP_FIXED replaces exactly the mapping that self owns; whoever uses its pages gets a signal.
-        let mapped = unsafe { libc::syscall(libc::SYS_mmap, start, bytes, libc::PROT_NONE, flags, -1, 0_i64) };
-        if mapped == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        unsafe { memory::map(start, bytes, libc::PROT_NONE, flags, None) }.map(drop)
     }
 
     /// The addresses of the window; empty if there is none.

@@ -17,9 +17,8 @@
 use super::Pages;
 use super::apart::Apart;
 use crate::PAGE_BYTES;
-use crate::check;
 use crate::maps::max_map_count;
-use crate::memory::Mapping;
+use crate::memory::{self, Mapping};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -143,9 +142,8 @@ impl Protections {
             crate::calls::one();
             // SAFETY: the pages lie in the view: checked in `View`, or computed here from its page count. Its rights
             // are ours to change, and whoever uses its addresses is prepared for faults.
-            // The call itself: our C API may define `mprotect` for programs, and refuses them the view's pages.
-            match check(unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, rights) } as libc::c_int) {
-                Ok(_) => {}
+            match unsafe { memory::protect(start, bytes, rights) } {
+                Ok(()) => {}
                 Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => return Ok(false),
                 Err(error) => return Err(error),
             }
@@ -165,10 +163,7 @@ impl Ballast {
     fn new() -> io::Result<Self> {
         let mapping = Mapping::anonymous(BALLAST * PAGE_BYTES)?;
         for page in (1..BALLAST).step_by(2) {
-            // SAFETY: `page < BALLAST`, so the page lies in the mapping, which nobody else knows.
-            let start = unsafe { mapping.as_ptr().add(page * PAGE_BYTES) };
-            // SAFETY: as above.
-            check(unsafe { libc::mprotect(start.cast(), PAGE_BYTES, libc::PROT_READ) })?;
+            mapping.protect(page * PAGE_BYTES..(page + 1) * PAGE_BYTES, libc::PROT_READ)?;
         }
         Ok(Self { mapping, released: AtomicBool::new(false) })
     }
@@ -176,9 +171,8 @@ impl Ballast {
     /// Makes one mapping of it. Needs none itself: its borders are borders already.
     fn release(&self) {
         if !self.released.swap(true, Ordering::Relaxed) {
-            // SAFETY: the whole of our own mapping, in which nobody reads or writes. A failure shows in the next
-            // mprotect of the view.
-            unsafe { libc::mprotect(self.mapping.as_ptr().cast(), self.mapping.bytes(), libc::PROT_NONE) };
+            // Nothing in it is read or written. A failure shows in the next mprotect of the view.
+            let _ = self.mapping.protect(0..self.mapping.bytes(), libc::PROT_NONE);
         }
     }
 }

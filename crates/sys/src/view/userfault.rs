@@ -274,14 +274,14 @@ impl Userfault {
         calls::one();
         // SAFETY: the range lies in the view (checked in `View`), which is a shared mapping of a memfd: dropping
         // entries loses no byte, the next touch faults.
-        let dropped = check(unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) });
+        let dropped = unsafe { memory::advise(start, bytes, libc::MADV_DONTNEED) };
         match dropped {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 calls::one();
                 // SAFETY: as above.
-                check(unsafe { libc::madvise(start, bytes, MADV_DONTNEED_LOCKED) }).map(drop)
+                unsafe { memory::advise(start, bytes, MADV_DONTNEED_LOCKED) }
             }
-            dropped => dropped.map(drop),
+            dropped => dropped,
         }
     }
 
