@@ -215,7 +215,7 @@ fn block_as_asked(signal: libc::c_int, action: &libc::sigaction, interrupted: u6
     // SAFETY: the first word of a sigset_t of the C library, which has 16.
     let asked = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
     // A handler of the program may touch what is watched.
-    let never = if crate::watch::is_on() { crate::process::OF_FAULTS_AND_TRAPS } else { 0 };
+    let never = if super::steps::are_on() { crate::process::OF_FAULTS_AND_TRAPS } else { 0 };
     let (wanted, of_space) = (interrupted | asked | itself, OF_SPACE.load(Ordering::Relaxed));
     let in_place = if wanted & of_space != 0 { stand_in() } else { 0 };
     let mask = (wanted | in_place) & !(of_space | never);

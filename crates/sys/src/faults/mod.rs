@@ -15,26 +15,18 @@
 //! blocked.
 
 mod chain;
+mod kind;
+mod steps;
 
 use crate::lock::WordLock;
 use crate::view::Mechanism;
-use crate::watch;
 pub use chain::set_user_action;
+pub use kind::FaultKind;
 use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What the faulting instruction wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// A load, or an instruction fetch.
-    Read,
-    /// A store, or a read-modify-write.
-    Write,
-    /// The processor does not say (not x86-64).
-    Unknown,
-}
+pub(crate) use steps::Steps;
 
 /// What answers a fault: true if the access can be tried again, false if the fault is none of its business.
 pub type Handler = fn(address: usize, kind: FaultKind) -> bool;
@@ -89,8 +81,13 @@ pub fn uninstall() -> io::Result<()> {
     chain::step_back(on_signal)
 }
 
-/// Sends traps to the same handler from now on, behind which a handler of the program's own stands as it does for faults.
-pub(crate) fn take_traps() -> io::Result<()> {
+/// Sends traps to the same handler from now on, behind which a handler of the program's own stands as it does for faults; and
+/// asks `steps` first, of faults and traps. Once.
+///
+/// # Errors
+/// `EINVAL` if others are asked already.
+pub(crate) fn take_traps(steps: Steps) -> io::Result<()> {
+    steps::set(steps)?;
     chain::put_in_front(on_signal, &[libc::SIGTRAP])
 }
 
@@ -114,13 +111,13 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     // SAFETY: as above. si_addr is meaningful for faults (code > 0) and else not used.
     let address = unsafe { (*info).si_addr() }.addr();
     // SAFETY: with SA_SIGINFO the kernel passes the interrupted context; code > 0: it raised the signal.
-    let is_step = code > 0 && unsafe { watch::on_signal(signal, address, kind_of(context), context) };
+    let is_step = code > 0 && unsafe { steps::on_signal(signal, address, kind::of(context), context) };
     let answered = is_step
         || code > 0 && signal != libc::SIGTRAP && space_contains(address) && {
             // SAFETY: `space_contains` saw the end that `install` stored after the handler: the word is a Handler.
             let handler: Handler = unsafe { std::mem::transmute(HANDLER.load(Ordering::Relaxed)) };
             // SAFETY: with SA_SIGINFO the kernel passes the interrupted context.
-            handler(address, unsafe { kind_of(context) })
+            handler(address, unsafe { kind::of(context) })
         };
     // The return from here.
     crate::calls::one();
@@ -129,35 +126,10 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     if !is_done {
         // SAFETY: as above.
         unsafe {
-            watch::abandon(context);
+            steps::abandon(context);
             chain::deliver(signal, info, context);
         }
     }
     // SAFETY: as above.
     unsafe { errno.write(errno_before) };
-}
-
-/// # Safety
-/// `context` is the third argument of a signal handler with SA_SIGINFO.
-#[cfg(target_arch = "x86_64")]
-unsafe fn kind_of(context: *mut c_void) -> FaultKind {
-    /// Vector of the page fault; its error code has bit 1 set for a store. Intel SDM volume 3, section 4.7.
-    const PAGE_FAULT: i64 = 14;
-    const STORE: i64 = 1 << 1;
-    // SAFETY: by contract it is a ucontext_t.
-    let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-    if registers[libc::REG_TRAPNO as usize] != PAGE_FAULT {
-        FaultKind::Unknown
-    } else if registers[libc::REG_ERR as usize] & STORE != 0 {
-        FaultKind::Write
-    } else {
-        FaultKind::Read
-    }
-}
-
-/// # Safety
-/// None needed; the twin of the x86-64 one.
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn kind_of(_context: *mut c_void) -> FaultKind {
-    FaultKind::Unknown
 }

@@ -24,33 +24,19 @@ mod open;
 pub mod record;
 mod step;
 pub mod table;
+mod watched;
 
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 pub use image::Image;
-pub(crate) use step::{abandon, on_signal};
 use table::{Own, Table};
+use watched::{END, LAST_END, START, WATCH, Watch, is_on, protect};
 
-use crate::{check, invalid};
-
-/// What a process watches.
-struct Watch {
-    image: Image,
-    table: Table,
-    /// The calling thread's processor, counted over the job. Called in the signal handler.
-    who: fn() -> u32,
-}
-
-static WATCH: OnceLock<Watch> = OnceLock::new();
-/// The watched addresses; none while nothing is watched.
-static START: AtomicUsize = AtomicUsize::new(0);
-static END: AtomicUsize = AtomicUsize::new(0);
-/// Where the watch was before it ended: a thread may have faulted just before.
-static LAST_END: AtomicUsize = AtomicUsize::new(0);
+use crate::faults::{self, Steps};
+use crate::invalid;
 
 /// Watches the program's variables from now on. The fault handler is installed ([`crate::faults::install`]).
 ///
@@ -69,7 +55,7 @@ pub fn begin(fd: BorrowedFd<'_>, own: Own, who: fn() -> u32) -> io::Result<Range
     access::prepare();
     let variables = image.variables.clone();
     WATCH.set(Watch { image, table, who }).map_err(|_| invalid())?;
-    crate::faults::take_traps()?;
+    faults::take_traps(Steps { on_signal: step::on_signal, abandon: step::abandon, are_on: is_on })?;
     LAST_END.store(variables.end, Ordering::Relaxed);
     START.store(variables.start, Ordering::Relaxed);
     END.store(variables.end, Ordering::Release);
@@ -84,17 +70,4 @@ pub fn end() {
         // They had these rights before; if the kernel has no memory for it, the next access ends the process.
         let _ = protect(&variables, libc::PROT_READ | libc::PROT_WRITE);
     }
-}
-
-/// Is anything watched now?
-pub(crate) fn is_on() -> bool {
-    END.load(Ordering::Acquire) != 0
-}
-
-fn protect(addresses: &Range<usize>, rights: libc::c_int) -> io::Result<()> {
-    let start = std::ptr::with_exposed_provenance_mut::<u8>(addresses.start);
-    // The call itself: our C API may define `mprotect` for programs, and refuses them what is watched.
-    // SAFETY: whole pages of the program's variables, which were readable and writable; whoever touches them without rights
-    // is served by the handler.
-    check(unsafe { libc::syscall(libc::SYS_mprotect, start, addresses.len(), rights) } as libc::c_int).map(drop)
 }

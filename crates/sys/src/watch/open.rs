@@ -5,7 +5,7 @@
 
 use std::cell::UnsafeCell;
 
-use super::protect;
+use super::watched::{is_on, protect};
 use crate::PAGE_BYTES;
 use crate::lock::WordLock;
 
@@ -48,7 +48,7 @@ pub fn close(page: usize) {
     with(|pages| {
         let Some(place) = pages.iter().position(|&(at, count)| at == page && count > 0) else { return };
         pages[place].1 -= 1;
-        if pages[place].1 == 0 && super::is_on() {
+        if pages[place].1 == 0 && is_on() {
             let _ = protect(&(page..page + PAGE_BYTES), libc::PROT_NONE);
         }
     });

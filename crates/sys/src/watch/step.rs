@@ -5,8 +5,9 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 
 use super::access::{self, ACCESS_MAX};
+use super::open;
 use super::record::Record;
-use super::{END, LAST_END, START, WATCH, Watch, open};
+use super::watched::{END, LAST_END, START, WATCH, Watch};
 use crate::PAGE_BYTES;
 use crate::faults::FaultKind;
 
