@@ -37,8 +37,15 @@ pub unsafe extern "C-unwind" fn munmap(start: *mut c_void, bytes: size_t) -> c_i
 }
 
 /// Only a fixed place takes the place of what is there.
-fn may_map(start: *mut c_void, bytes: size_t, flags: c_int) -> bool {
-    flags & libc::MAP_FIXED == 0 || is_private(start, bytes, "mmap with MAP_FIXED")
+///
+/// # Safety
+/// As the C library's `mmap`.
+unsafe fn map(start: *mut c_void, bytes: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void {
+    if flags & libc::MAP_FIXED != 0 && !is_private(start, bytes, "mmap with MAP_FIXED") {
+        return libc::MAP_FAILED;
+    }
+    // SAFETY: the caller's own arguments, under the caller's promise.
+    unsafe { real::mmap(start, bytes, rights, flags, fd, offset) }
 }
 
 /// `mmap(2)`
@@ -54,14 +61,11 @@ pub unsafe extern "C-unwind" fn mmap(
     fd: c_int,
     offset: off_t,
 ) -> *mut c_void {
-    if !may_map(start, bytes, flags) {
-        return libc::MAP_FAILED;
-    }
     // SAFETY: the caller's own arguments, under the caller's promise.
-    unsafe { real::mmap(start, bytes, rights, flags, fd, offset) }
+    unsafe { map(start, bytes, rights, flags, fd, offset) }
 }
 
-/// `mmap64(2)`
+/// `mmap64(2)`, which is the same where addresses have 64 bits.
 ///
 /// # Safety
 /// As the C library's.
@@ -74,11 +78,8 @@ pub unsafe extern "C-unwind" fn mmap64(
     fd: c_int,
     offset: off_t,
 ) -> *mut c_void {
-    if !may_map(start, bytes, flags) {
-        return libc::MAP_FAILED;
-    }
     // SAFETY: the caller's own arguments, under the caller's promise.
-    unsafe { real::mmap64(start, bytes, rights, flags, fd, offset) }
+    unsafe { map(start, bytes, rights, flags, fd, offset) }
 }
 
 /// `mremap(2)`, whose last argument is there only with MREMAP_FIXED, and else anything.

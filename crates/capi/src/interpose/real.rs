@@ -148,7 +148,6 @@ real_functions! {
     MPROTECT = fn mprotect(start: *mut c_void, bytes: size_t, rights: c_int) -> c_int;
     MUNMAP = fn munmap(start: *mut c_void, bytes: size_t) -> c_int;
     MMAP = fn mmap(start: *mut c_void, bytes: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
-    MMAP64 = fn mmap64(start: *mut c_void, bytes: size_t, rights: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void;
     MREMAP = fn mremap(start: *mut c_void, bytes: size_t, new_bytes: size_t, flags: c_int, to: *mut c_void) -> *mut c_void;
 
     SYSTEM = fn system(command: *const c_char) -> c_int;
