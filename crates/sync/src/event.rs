@@ -194,6 +194,20 @@ impl Event {
     }
 }
 
+impl Event {
+    /// Does who sends it pass on what it has stored? Else it only asks, or tells nothing that others wait for.
+    #[must_use]
+    pub const fn releases(self) -> bool {
+        match self {
+            Self::Unlock { .. } | Self::RwUnlock { .. } | Self::Arrive { .. } | Self::SetFlag { .. } => true,
+            Self::Lock { .. } | Self::TryLock { .. } | Self::WaitFlag { .. } | Self::ReadFlag { .. } => false,
+            Self::ResetFlag { .. } | Self::Enqueue { .. } | Self::Signal { .. } | Self::Broadcast { .. } => false,
+            Self::Leave { .. } | Self::ReadLock { .. } | Self::TryReadLock { .. } => false,
+            Self::WriteLock { .. } | Self::TryWriteLock { .. } => false,
+        }
+    }
+}
+
 /// The operation that `who` waits for is complete. The only action of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Grant {
@@ -202,4 +216,22 @@ pub struct Grant {
     /// The result: of `TryLock` and kin, 1 for success; of `WaitFlag` and `ReadFlag`, the flag's value; of `Arrive`, 1 for the last
     /// one; of `Leave`, 1 if it waited; else 0.
     pub value: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gives_something_up_releases_and_what_waits_does_not() {
+        let (object, who) = (64, ProcessorId(1));
+        assert!(Event::Unlock { mutex: object, who }.releases());
+        assert!(Event::RwUnlock { rwlock: object, who }.releases());
+        assert!(Event::Arrive { barrier: object, count: 2, who, weight: 1 }.releases());
+        assert!(Event::SetFlag { flag: object, value: 1 }.releases());
+        assert!(!Event::Lock { mutex: object, who }.releases());
+        assert!(!Event::WaitFlag { flag: object, value: 1, who }.releases());
+        assert!(!Event::ReadLock { rwlock: object, who, again: false }.releases());
+        assert!(!Event::Enqueue { condition: object, who }.releases(), "the unlock that follows releases");
+    }
 }

@@ -105,6 +105,17 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Does who sends it pass on what it has stored?
+    #[must_use]
+    pub const fn releases(self) -> bool {
+        match self {
+            Self::Create { .. } | Self::Spawn { .. } | Self::Finished { .. } => true,
+            Self::Begin { .. } | Self::Join { .. } | Self::Detach { .. } | Self::Quiet { .. } => false,
+        }
+    }
+}
+
 /// What the runtime must do, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
