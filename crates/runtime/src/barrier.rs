@@ -20,23 +20,20 @@ use finespun_errors::Code;
 use finespun_job::switches::Barrier;
 use finespun_protocol::cashmere::variants::Way;
 use finespun_sync::Event;
+use finespun_sys::signals::not_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
 
+use crate::carriers::{ALL, TOGETHER};
 use crate::cluster::Cluster;
 use crate::misuse::Failure;
-use crate::{asleep, meter, objects, tmk, wait};
-
-/// The address that stands for the barrier of all: in no heap.
-pub const ALL: u64 = 8;
-/// The same for the barrier of processes at a collective allocation.
-const TOGETHER: u64 = 16;
+use crate::{asleep, consistency, meter, objects, wait};
 
 /// Arrives for `weight` processors of one process and waits, without release and acquire.
 pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
     if cluster.job.switches.barrier == Barrier::Flat {
         let count = cluster.shape.processors() as u32;
         arrive_at_all(cluster, slot, count, weight, others_ended)?;
-        return tmk::collect::after_barrier(cluster, slot, weight);
+        return collect(cluster, slot, weight);
     }
     let node = cluster.mine().node();
     let round = node.barrier_round.load(Ordering::Acquire);
@@ -55,14 +52,27 @@ pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure
         return arrive_directly(cluster, round, each);
     }
     arrive_at_all(cluster, slot, count, each, others_ended)?;
-    tmk::collect::after_barrier(cluster, slot, each)?;
+    collect(cluster, slot, each)?;
     open(cluster, cluster.me);
     Ok(())
 }
 
-/// Do all run on the memory of all? Not under lazy release consistency: there the table's grant tells the node what others know.
+/// Does the engine of consistency forget something now that all have met here? It says what it does next; we meet in between, for
+/// `weight` processors of this node. No signal handler of the program runs meanwhile.
+fn collect(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
+    let Some(mut collection) = consistency::collection(cluster) else { return Ok(()) };
+    not_let_in(|| {
+        while let Some(barrier) = collection.next(cluster) {
+            let (count, who) = (cluster.shape.processors() as u32, cluster.processor_at(slot));
+            objects::call(cluster, slot, Event::Arrive { barrier, count, who, weight })?;
+        }
+        Ok(())
+    })
+}
+
+/// Do all run on the memory of all, and need no table's grant to tell them what others know?
 fn is_reached_by_all(cluster: &Cluster) -> bool {
-    cluster.variant.synchronization == Way::Direct && !tmk::runs(cluster)
+    cluster.variant.synchronization == Way::Direct && !cluster.engine.tells_managers()
 }
 
 /// Arrivals for a round in the low half of [`crate::sys::segment::Node::all_arrived`], at the end of the program in the high half. In

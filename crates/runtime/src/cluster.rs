@@ -5,7 +5,6 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use finespun_job::{Job, Transport};
-use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::page::Place;
 use finespun_sync::{Word, place};
@@ -13,6 +12,7 @@ use finespun_sys::view;
 use finespun_transport::Mesh;
 use finespun_types::{NodeId, ProcessorId, UnitId, ViewId};
 
+use crate::engine::Engine;
 use crate::sys::segment::Segment;
 use crate::sys::shape::{GUESTS, SEATS, STRIPE_WORDS, STRIPES, Shape};
 use crate::sys::slot::Slot;
@@ -25,6 +25,8 @@ pub struct Cluster {
     pub shape: Shape,
     /// This process's node.
     pub me: NodeId,
+    /// What keeps memory consistent.
+    pub engine: Engine,
     /// What goes by direct access and what by messages.
     pub variant: Variant,
     /// The connections to the others, if anything goes by messages.
@@ -64,10 +66,12 @@ impl Cluster {
             nodes.push(mine.then(map).transpose()?);
         }
         let variant = job.variant();
+        let engine = Engine::of(shape.family);
         let mut cluster = Self {
             job,
             shape,
             me,
+            engine,
             variant,
             mesh: None,
             nodes,
@@ -142,11 +146,10 @@ impl Cluster {
         place(address, self.shape.nodes as u32, STRIPES as u32, STRIPE_WORDS as u32)
     }
 
-    /// The word beside the table where the state of an object stands, if this process may change it. None under lazy release
-    /// consistency: there a manager must hear at every release what its releaser knows.
+    /// The word beside the table where the state of an object stands, if this process may change it.
     #[inline]
     pub fn word_of(&self, at: &finespun_sync::Place) -> Option<&Word> {
-        let is_quick = self.shape.family != Family::Tmk && self.runs_tables_of(at.node);
+        let is_quick = !self.engine.tells_managers() && self.runs_tables_of(at.node);
         is_quick.then(|| self.at(at.node).word(at.table as usize, at.word as usize))
     }
 

@@ -1,19 +1,25 @@
 //! Acquire and release of this process's view: the numbered steps of `finespun_protocol::cashmere::sync`.
 
+pub mod along;
+
 use std::sync::atomic::Ordering;
 
 use finespun_engine::{Release as Steps, Todo};
 use finespun_protocol::Family;
 use finespun_protocol::page::{NODE, Outcome};
-use finespun_types::{Access, Bucket, UnitId, ViewId};
+use finespun_types::{Access, Bucket, NodeId, UnitId, ViewId};
 
+use crate::attached::Attached;
 use crate::cluster::Cluster;
+use crate::engine::{Engine, Tables};
 use crate::join::Outbox;
 use crate::mappings::{Change, Closing, Protecting};
 use crate::policy::{self, Rewrites};
 use crate::sys::records::View;
 use crate::sys::segment::Release;
-use crate::{meter, nest, pointers, service, tmk, wait};
+use crate::tmk::collect::Collection;
+use crate::wire::Letter;
+use crate::{meter, misuse, nest, pointers, service, tmk, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
@@ -183,4 +189,53 @@ pub fn acquire(cluster: &Cluster) {
         gone.close();
         refresh.finish();
     });
+}
+
+/// A message of another node's engine came.
+pub fn receive(cluster: &Cluster, from: NodeId, letter: Letter<'_>) {
+    match cluster.engine {
+        Engine::Home(_) => {
+            let attached = Attached::of(&letter).filter(|_| (letter.unit as usize) < cluster.shape.pages);
+            let Some(attached) = attached else { misuse::malformed_message(cluster, from) };
+            nest::receive(cluster, from, UnitId(letter.unit), letter.msg, attached);
+        }
+        Engine::Lazy => tmk::receive(cluster, from, letter),
+    }
+}
+
+/// Several came in one.
+pub fn receive_joined(cluster: &Cluster, from: NodeId, letters: &[u8]) {
+    let is_read = match cluster.engine {
+        Engine::Home(_) => nest::receive_joined(cluster, from, letters),
+        Engine::Lazy => false,
+    };
+    if !is_read {
+        misuse::malformed_message(cluster, from);
+    }
+}
+
+/// The collection that follows the barrier of all that was just passed.
+pub fn collection(cluster: &Cluster) -> Option<Collection> {
+    match cluster.engine {
+        Engine::Home(_) => None,
+        Engine::Lazy => Collection::wished(cluster),
+    }
+}
+
+/// Has any node touched a unit, as far as this one knows? `None`: its manager knows.
+pub fn is_touched(cluster: &Cluster, unit: UnitId) -> Option<bool> {
+    let place = cluster.place(cluster.me, unit);
+    match cluster.engine {
+        _ if place.fixed_home.is_some() => Some(true),
+        Engine::Home(_) => cluster.reaches(place.manager).then(|| cluster.at(place.manager).has_given_home(unit)),
+        Engine::Lazy => Some(tmk::has_heard_of(cluster, unit)),
+    }
+}
+
+/// Does the release of one view cover the stores of all views of its node?
+pub const fn releases_whole_node(cluster: &Cluster) -> bool {
+    match cluster.engine {
+        Engine::Home(Tables::StringsRc | Tables::StringsSc) => true,
+        Engine::Home(Tables::Cashmere | Tables::Broadcasting | Tables::Migrating) | Engine::Lazy => false,
+    }
 }

@@ -26,7 +26,8 @@ use finespun_sys::stack;
 use finespun_types::{NodeId, UNIT_BYTES, ViewId};
 
 use crate::cluster::Cluster;
-use crate::memory::{self, Call};
+use crate::heap_call::Call;
+use crate::memory;
 use crate::misuse::Failure;
 use crate::sys::{descriptors, window};
 use crate::touched::Walk;

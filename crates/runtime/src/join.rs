@@ -14,8 +14,8 @@
 use finespun_transport::MESSAGE_BYTES_MAX;
 use finespun_types::{Counter, NodeId, NodeSet, UnitId};
 
+use crate::attached::{self, Attached};
 use crate::cluster::Cluster;
-use crate::nest::Attached;
 use crate::{meter, wire};
 
 /// At most so many messages are joined: what is on the stack of a handler stays small.
@@ -146,7 +146,7 @@ impl<'m> Outbox<'m> {
         meter::count(cluster, Counter::Bytes, (wire::HEADER_BYTES + bytes) as u64);
         if let (1, Some((part, contents))) = (count, only) {
             let attached = if contents.is_empty() { Attached::Nothing } else { Attached::Diff(contents) };
-            wire::send_protocol(cluster, to, part.unit, part.words, attached);
+            attached::send(cluster, to, part.unit, part.words, attached);
             return;
         }
         meter::count(cluster, Counter::MessagesJoined, count as u64 - 1);

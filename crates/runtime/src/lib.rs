@@ -7,6 +7,7 @@
 //!                       consistency: release before, acquire after
 //!                       policy: what may be fetched early, and which rights are kept; faults and consistency ask it
 //!                       mappings: opens, closes and write-protects pages of this process's view
+//!                       engine: which of the two engines a job has; consistency/along: what they tell with grants and releases
 //!    communication thread: revoke (protocols that take mappings away at once)
 //!                       wait: who waits, polls; service: what other nodes ask by messages
 //!    sys: the node segment and the frames, the only unsafe code
@@ -15,13 +16,17 @@
 //! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
 
 mod asleep;
+mod attached;
 mod barrier;
 pub mod buffers;
+mod carriers;
 mod closing;
 mod cluster;
 mod consistency;
+mod engine;
 mod faults;
 mod globals;
+mod heap_call;
 mod join;
 pub mod limits;
 mod live;

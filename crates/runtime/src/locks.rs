@@ -7,14 +7,14 @@
 use std::ops::Range;
 
 use finespun_job::switches::Locks;
-use finespun_protocol::Family;
 use finespun_sync::migratory::{Action, Event, Message, Place};
 use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
+use crate::consistency::along;
 use crate::misuse::{self, Failure};
-use crate::wire::{self, Request};
-use crate::{meter, objects};
+use crate::wire::Request;
+use crate::{consistency, meter, objects};
 
 /// How many hand-overs inside a node may go, one after the other, before another node that waits. A mutex that all want costs
 /// 59-143 us over tcp with 0, 42-46 with 1, 24 with 2, 18 with 4, 12-18 with 8, and 6-12 without a bound (two nodes of 2 and of 4
@@ -99,7 +99,7 @@ fn send(cluster: &Cluster, from: NodeId, to: NodeId, mutex: u64, message: Messag
     if cluster.runs_tables_of(to) {
         run(cluster, to, mutex, &Event::Receive(message))?;
     } else {
-        wire::send_request(cluster, cluster.mesh(), to, Request::Migratory { mutex, message });
+        along::send_request(cluster, to, Request::Migratory { mutex, message });
     }
     Ok(())
 }
@@ -117,11 +117,10 @@ fn send(cluster: &Cluster, from: NodeId, to: NodeId, mutex: u64, message: Messag
 /// and the views see each other's stores in the one frame.
 pub fn heirs(cluster: &Cluster) -> Range<u32> {
     let shape = &cluster.shape;
-    let (first, count) = match cluster.job.family() {
-        Family::Cashmere | Family::Broadcasting | Family::Migrating | Family::Tmk => {
-            (usize::from(cluster.my_view().0) * shape.threads, shape.threads)
-        }
-        Family::StringsRc | Family::StringsSc => (0, shape.processors_per_node()),
+    let (first, count) = if consistency::releases_whole_node(cluster) {
+        (0, shape.processors_per_node())
+    } else {
+        (usize::from(cluster.my_view().0) * shape.threads, shape.threads)
     };
     let first = cluster.processor_at(first);
     first.0..first.0 + count as u32

@@ -8,64 +8,29 @@ use finespun_heap::{BLOCK_LOG2_MAX, Heap, Policy};
 use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
 
 use crate::cluster::Cluster;
+use crate::consistency::along;
+use crate::heap_call::{self, Call, releases};
 use crate::misuse::Failure;
-use crate::objects;
-use crate::tmk::{self, news};
 use crate::touched::{self, Known, Told, Walk};
 use crate::wire::Request;
+use crate::{carriers, consistency, objects};
 
 /// Bytes of a page.
 const PAGE: u64 = UNIT_BYTES as u64;
 /// The node with the heap's tables.
 const KEEPER: NodeId = NodeId(0);
 
-/// The number of [`Call::Free`] on the wire.
-const FREE: u8 = 2;
-
-/// A call of the heap. Offsets are bytes from the start of the shared space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Memory for a processor of a node.
-    Allocate {
-        /// Bytes.
-        size: u64,
-        /// A power of two.
-        align: u64,
-        /// Where the homes are.
-        policy: Policy,
-        /// Whose processor asks.
-        node: NodeId,
-    },
-    /// Gives memory back.
-    Free {
-        /// What `Allocate` returned.
-        offset: u64,
-    },
-    /// The usable size of an allocation; 0 if there is none.
-    Usable {
-        /// What `Allocate` returned.
-        offset: u64,
-    },
-    /// The collective allocation with this number, which all processes ask for.
-    Together {
-        /// Counted from 1.
-        number: u64,
-        /// Bytes; all must agree.
-        size: u64,
-    },
-}
-
 /// Runs a call: for an allocation its offset and how many of its bytes an earlier one may have had, from the first on. The usable size
 /// and 0 for `Usable`, zeros for `Free`.
 pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Failure> {
-    let (number, arguments) = words(call);
+    let (number, arguments) = heap_call::words(call);
     if cluster.runs_tables_of(KEEPER) {
         if releases(number) {
-            news::released(cluster, KEEPER, news::HEAP);
+            along::released(cluster, KEEPER, carriers::HEAP);
         }
         let result = run(cluster, call);
         if !releases(number) {
-            news::granted(cluster, KEEPER, news::HEAP, cluster.me);
+            along::granted(cluster, KEEPER, carriers::HEAP, cluster.me);
         }
         return result;
     }
@@ -73,19 +38,14 @@ pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Fa
     objects::ask(cluster, cluster.slot(slot), KEEPER, request)
 }
 
-/// Does the call pass on what its caller knows? The number is as on the wire.
-pub const fn releases(call: u8) -> bool {
-    call == FREE
-}
-
 /// A call that came by a message.
 pub fn serve(cluster: &Cluster, who: ProcessorId, number: u8, arguments: [u64; 3]) {
     let (node, _) = cluster.slot_of(who);
-    let result = match parse(number, arguments, node) {
+    let result = match heap_call::parse(number, arguments, node) {
         Some(call) => run(cluster, call),
         None => Err(Failure::new(Code::Bug, format!("call {number} of the heap does not exist"))),
     };
-    objects::answer_about(cluster, (KEEPER, news::HEAP), who, result);
+    objects::answer_about(cluster, (KEEPER, carriers::HEAP), who, result);
 }
 
 fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
@@ -150,18 +110,10 @@ pub fn dealt(block: u64) -> Policy {
 /// # Errors
 /// A bug of ours.
 pub fn next_touched(cluster: &Cluster, slot: Option<usize>, walk: &mut Walk) -> Result<Option<Range<u32>>, Failure> {
-    let known = |unit| {
-        let place = cluster.place(cluster.me, unit);
-        let here = |touched| if touched { Known::Touched } else { Known::Untouched };
-        if place.fixed_home.is_some() {
-            Known::Touched
-        } else if tmk::runs(cluster) {
-            here(tmk::has_heard_of(cluster, unit))
-        } else if cluster.reaches(place.manager) {
-            here(cluster.at(place.manager).has_given_home(unit))
-        } else {
-            slot.map_or(Known::Touched, |_| Known::By(place.manager))
-        }
+    let known = |unit| match consistency::is_touched(cluster, unit) {
+        Some(true) => Known::Touched,
+        Some(false) => Known::Untouched,
+        None => slot.map_or(Known::Touched, |_| Known::By(cluster.place(cluster.me, unit).manager)),
     };
     walk.next_run(known, |manager, units| {
         let index = slot.expect("else nothing is asked about");
@@ -180,61 +132,9 @@ pub fn serve_touched(cluster: &Cluster, who: ProcessorId, units: Range<u32>) {
     objects::answer(cluster, who, Ok((u64::from(start), u64::from(end))));
 }
 
-fn words(call: Call) -> (u8, [u64; 3]) {
-    match call {
-        Call::Allocate { size, align, policy, .. } => {
-            let policy = match policy {
-                Policy::FirstTouch => 0,
-                Policy::On(node) => 1 | u64::from(node.0) << 8,
-                Policy::Cyclic { block_pages_log2 } => 2 | u64::from(block_pages_log2) << 8,
-            };
-            (1, [size, align, policy])
-        }
-        Call::Free { offset } => (FREE, [offset, 0, 0]),
-        Call::Usable { offset } => (3, [offset, 0, 0]),
-        Call::Together { number, size } => (4, [number, size, 0]),
-    }
-}
-
-fn parse(number: u8, [a, b, c]: [u64; 3], node: NodeId) -> Option<Call> {
-    Some(match number {
-        1 => {
-            let detail = (c >> 8) as u8;
-            let policy = match c & 0xff {
-                0 => Policy::FirstTouch,
-                1 => Policy::On(NodeId(detail)),
-                2 => Policy::Cyclic { block_pages_log2: detail },
-                _ => return None,
-            };
-            Call::Allocate { size: a, align: b, policy, node }
-        }
-        FREE => Call::Free { offset: a },
-        3 => Call::Usable { offset: a },
-        4 => Call::Together { number: a, size: b },
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_call_survives_the_wire() {
-        let node = NodeId(5);
-        for policy in [Policy::FirstTouch, Policy::On(NodeId(63)), Policy::Cyclic { block_pages_log2: 12 }] {
-            let call = Call::Allocate { size: 1 << 40, align: 64, policy, node };
-            let (number, arguments) = words(call);
-            assert_eq!(parse(number, arguments, node), Some(call));
-        }
-        for call in
-            [Call::Free { offset: 4096 }, Call::Usable { offset: 16 }, Call::Together { number: 3, size: 1 << 33 }]
-        {
-            let (number, arguments) = words(call);
-            assert_eq!(parse(number, arguments, node), Some(call));
-        }
-        assert_eq!(parse(9, [0; 3], node), None);
-    }
 
     #[test]
     fn blocks_are_rounded_up_to_a_power_of_two_of_pages() {

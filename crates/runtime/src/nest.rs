@@ -30,6 +30,7 @@ use finespun_protocol::page::{Carried, Demand, Outcome, Protocol};
 use finespun_protocol::strings::{invalidate::StringsSc, update::StringsRc};
 use finespun_types::{Access, NodeId, UnitId};
 
+use crate::attached::Attached;
 use crate::cluster::Cluster;
 use crate::join::{self, Joined, Outbox};
 use crate::live::Live;
@@ -58,8 +59,6 @@ macro_rules! with_tables {
 mod actions;
 pub mod early;
 mod scene;
-
-pub use scene::Attached;
 
 use scene::{Early, Scene};
 

@@ -12,11 +12,11 @@ use finespun_sys::clock;
 use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
+use crate::consistency::along::{self, Told};
 use crate::misuse::Failure;
 use crate::sys::slot::Slot;
-use crate::tmk::news::{self, Time};
-use crate::wire::{self, Mailbox, Reply, Request};
-use crate::{asleep, locks, meter, names, tmk, wait};
+use crate::wire::{Mailbox, Reply, Request};
+use crate::{asleep, carriers, locks, meter, names, wait};
 
 /// Makes the slot ready for one answer.
 pub fn expect_answer(slot: &Slot) {
@@ -42,16 +42,15 @@ pub fn ask(cluster: &Cluster, slot: &Slot, to: NodeId, request: Request) -> Resu
         Request::Migratory { .. } | Request::Start { .. } | Request::Build { .. } => asleep::NOTHING,
         Request::Stop | Request::Heap { .. } | Request::Touched { .. } => asleep::NOTHING,
     };
-    let mesh = cluster.mesh();
     expect_answer(slot);
-    wire::send_request(cluster, mesh, to, request);
-    mesh.flush();
+    along::send_request(cluster, to, request);
+    cluster.mesh().flush();
     await_answer(cluster, slot, from)
 }
 
 /// Gives a processor of the job its answer.
 pub fn answer(cluster: &Cluster, who: ProcessorId, result: Result<(u64, u64), Failure>) {
-    answer_about(cluster, (NodeId(0), news::NOTHING), who, result);
+    answer_about(cluster, (NodeId(0), carriers::NOTHING), who, result);
 }
 
 /// The same, from the heap or the threads at `keeper`: with what their releasers knew.
@@ -68,10 +67,10 @@ pub fn answer_about(cluster: &Cluster, keeper: (NodeId, u64), who: ProcessorId, 
 fn deliver(cluster: &Cluster, (keeper, about): (NodeId, u64), who: ProcessorId, reply: Reply, text: &str) {
     let (node, _) = cluster.slot_of(who);
     if cluster.runs_tables_of(node) {
-        news::granted(cluster, keeper, about, node);
+        along::granted(cluster, keeper, about, node);
         answer_here(cluster, who, reply, text.as_bytes());
     } else {
-        wire::send_reply(cluster, node, who, reply, text.as_bytes(), about);
+        along::send_reply(cluster, node, who, reply, about, text.as_bytes());
     }
 }
 
@@ -108,7 +107,7 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
         return Ok(ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
     expect_answer(slot);
-    run_table(cluster, &at, event, news::of_event(cluster, event).as_ref())?;
+    run_table(cluster, &at, event, &along::of_mine(cluster, event))?;
     if !is_granted(event) {
         return Ok(0);
     }
@@ -131,8 +130,8 @@ fn quick(cluster: &Cluster, word: &Word, manager: NodeId, event: Event) -> Optio
 }
 
 /// An event that came by a message.
-pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, time: Option<&Time>) {
-    match run_table(cluster, &cluster.manager_of(event.object()), event, time) {
+pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, told: &Told) {
+    match run_table(cluster, &cluster.manager_of(event.object()), event, told) {
         Ok(()) if is_granted(event) => {}
         Ok(()) => {
             meter::count(cluster, Counter::SyncMessages, 1);
@@ -146,7 +145,7 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, time: Option<&Ti
 /// wait for the lock meanwhile. What is more is delivered under the lock.
 const PUT_OFF: usize = 8;
 
-fn run_table(cluster: &Cluster, at: &Place, event: Event, time: Option<&Time>) -> Result<(), Failure> {
+fn run_table(cluster: &Cluster, at: &Place, event: Event, told: &Told) -> Result<(), Failure> {
     let mailbox = match event {
         Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
         Event::Lock { .. }
@@ -164,8 +163,8 @@ fn run_table(cluster: &Cluster, at: &Place, event: Event, time: Option<&Time>) -
     let deliver = |grant| deliver_grant(cluster, keeper, grant, mailbox);
     let word = cluster.word_of(at);
     let (mut put_off, mut count) = ([None; PUT_OFF], 0);
-    // Lazy release consistency tells with a grant what is known under the lock.
-    let most = if tmk::runs(cluster) { 0 } else { PUT_OFF };
+    // What a grant tells is what is known under the lock.
+    let most = if cluster.engine.tells_managers() { 0 } else { PUT_OFF };
     let granted = &mut |grant: Grant| {
         if count < most {
             put_off[count] = Some(grant);
@@ -175,7 +174,7 @@ fn run_table(cluster: &Cluster, at: &Place, event: Event, time: Option<&Time>) -
         }
     };
     let run = |table: &mut Table<'_>| {
-        news::tell_object(cluster, at.node, event, time);
+        along::keep(cluster, at.node, event, told);
         match word {
             Some(word) => table.on_beside(word, event, granted),
             None => table.on(event, granted),
@@ -188,7 +187,7 @@ fn run_table(cluster: &Cluster, at: &Place, event: Event, time: Option<&Time>) -
 
 /// Tells a processor that the table of `at` has granted it something.
 pub fn grant_from(cluster: &Cluster, at: NodeId, grant: Grant) {
-    deliver_grant(cluster, (at, news::NOTHING), grant, Mailbox::Answer);
+    deliver_grant(cluster, (at, carriers::NOTHING), grant, Mailbox::Answer);
 }
 
 fn deliver_grant(cluster: &Cluster, at: (NodeId, u64), grant: Grant, mailbox: Mailbox) {

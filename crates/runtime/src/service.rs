@@ -16,10 +16,11 @@ use finespun_transport::{Mesh, Wait};
 use finespun_types::{Counter, NodeId};
 
 use crate::cluster::Cluster;
+use crate::consistency::along::{self, Told};
 use crate::misuse::Failure;
 use crate::sys::descriptors;
 use crate::wire::{self, Packet, Request};
-use crate::{closing, limits, locks, memory, meter, misuse, names, nest, objects, start, threads, tmk};
+use crate::{closing, consistency, limits, locks, memory, meter, misuse, names, objects, start, threads};
 
 /// Handles what has arrived, if nodes send messages at all, and this process is one that handles them.
 pub fn poll(cluster: &Cluster) {
@@ -161,31 +162,22 @@ fn no_signals(cluster: &Cluster, error: &io::Error) -> ! {
 fn handle(cluster: &Cluster, from: NodeId, message: &[u8]) {
     let Some(packet) = wire::parse(message) else { misuse::malformed_message(cluster, from) };
     match packet {
-        Packet::Protocol { unit, msg, attached } => {
-            if unit.0 as usize >= cluster.shape.pages {
-                misuse::malformed_message(cluster, from);
-            }
-            nest::receive(cluster, from, unit, msg, attached);
+        Packet::Letter(letter) => consistency::receive(cluster, from, letter),
+        Packet::Joined(letters) => consistency::receive_joined(cluster, from, letters),
+        Packet::Request { request, along } => {
+            let told = along::take_request(cluster, from, &request, along);
+            serve_request(cluster, request, &told);
         }
-        Packet::Joined(message) if nest::receive_joined(cluster, from, message) => {}
-        Packet::Joined(_) => misuse::malformed_message(cluster, from),
-        Packet::Lazy { unit, msg, contents } => tmk::receive(cluster, from, unit, msg, contents),
-        Packet::Request { request, news } => {
-            let time = tmk::news::take_request(cluster, from, &request, news);
-            serve_request(cluster, request, time);
-        }
-        Packet::Reply { who, reply, text, at_barrier } => {
-            if reply.status == 0 {
-                tmk::news::take_reply(cluster, from, at_barrier, text);
-            }
-            objects::answer_here(cluster, who, reply, text);
+        Packet::Reply { who, reply, about, contents } => {
+            along::take_reply(cluster, from, reply, about, contents);
+            objects::answer_here(cluster, who, reply, contents);
         }
     }
 }
 
-fn serve_request(cluster: &Cluster, request: Request, time: Option<tmk::news::Time>) {
+fn serve_request(cluster: &Cluster, request: Request, told: &Told) {
     match request {
-        Request::Object { who, event } => objects::serve(cluster, who, event, time.as_ref()),
+        Request::Object { who, event } => objects::serve(cluster, who, event, told),
         Request::Migratory { mutex, message } => locks::receive(cluster, mutex, message),
         Request::Thread { who, event } => threads::serve(cluster, who, event),
         Request::Start { who, function, argument, thread } => {

@@ -8,10 +8,10 @@ use finespun_sync::threads::{Action, Error, Event, Handle};
 use finespun_types::{Bucket, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
+use crate::consistency::along;
 use crate::misuse::Failure;
-use crate::tmk::news;
-use crate::wire::{self, Request};
-use crate::{asleep, consistency, meter, names, objects, places, wait};
+use crate::wire::Request;
+use crate::{asleep, carriers, consistency, meter, names, objects, places, wait};
 
 /// The node that keeps the job's threads.
 const KEEPER: NodeId = NodeId(0);
@@ -111,7 +111,7 @@ pub fn stop_all(cluster: &Cluster) {
         if cluster.runs_tables_of(node) {
             stop_slots(cluster, node, 0..cluster.shape.processors_per_node());
         } else {
-            wire::send_request(cluster, cluster.mesh(), node, Request::Stop);
+            along::send_request(cluster, node, Request::Stop);
         }
     }
     cluster.flush_messages();
@@ -172,7 +172,7 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
         return objects::ask(cluster, slot, KEEPER, Request::Thread { who, event });
     }
     objects::expect_answer(slot);
-    news::released_by_thread(cluster, KEEPER, event);
+    along::released_by_thread(cluster, KEEPER, event);
     run_machine(cluster, event)?;
     objects::await_answer(cluster, slot, asleep::THREADS)
 }
@@ -180,11 +180,11 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
 /// An event that is not.
 fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failure> {
     if cluster.runs_tables_of(KEEPER) {
-        news::released_by_thread(cluster, KEEPER, event);
+        along::released_by_thread(cluster, KEEPER, event);
         return run_machine(cluster, event);
     }
     let who = cluster.processor_at(slot_index);
-    wire::send_request(cluster, cluster.mesh(), KEEPER, Request::Thread { who, event });
+    along::send_request(cluster, KEEPER, Request::Thread { who, event });
     cluster.flush_messages();
     Ok(())
 }
@@ -194,8 +194,10 @@ fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
         Action::Start { who, function, argument, thread } => start(cluster, who, (function, argument), thread),
         Action::Created { by, thread } => objects::answer(cluster, by, Ok((thread.0, 0))),
         Action::Refused { by, unjoined } => objects::answer(cluster, by, Ok((0, u64::from(unjoined)))),
-        Action::Joined { by, result } => objects::answer_about(cluster, (KEEPER, news::THREADS), by, Ok((result, 0))),
-        Action::Done { by } => objects::answer_about(cluster, (KEEPER, news::THREADS), by, Ok((0, 0))),
+        Action::Joined { by, result } => {
+            objects::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((result, 0)))
+        }
+        Action::Done { by } => objects::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((0, 0))),
     };
     cluster.at(KEEPER).with_threads(|threads| threads.on(event, perform)).map_err(|error| {
         let code = match error {
@@ -214,11 +216,11 @@ fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
 fn start(cluster: &Cluster, who: ProcessorId, work: (u64, u64), thread: Handle) {
     let (node, _) = cluster.slot_of(who);
     if cluster.runs_tables_of(node) {
-        news::granted(cluster, KEEPER, news::THREADS, node);
+        along::granted(cluster, KEEPER, carriers::THREADS, node);
         start_here(cluster, who, work, thread);
     } else {
         let (function, argument) = work;
-        wire::send_request(cluster, cluster.mesh(), node, Request::Start { who, function, argument, thread });
+        along::send_request(cluster, node, Request::Start { who, function, argument, thread });
         cluster.flush_messages();
     }
 }

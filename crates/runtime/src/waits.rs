@@ -27,7 +27,7 @@ use finespun_sync::{Awaited, Kind, Need, place};
 use finespun_types::{NodeId, ProcessorId, ViewId};
 
 use crate::asleep::{ROUND, Sleep, THREADS, WORK};
-use crate::barrier::ALL;
+use crate::carriers::ALL;
 use crate::names;
 use crate::sys::segment::Segment;
 use crate::sys::shape::{GUESTS, SEATS, STRIPE_WORDS, STRIPES, Shape};

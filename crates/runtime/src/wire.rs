@@ -1,20 +1,18 @@
 //! Messages between engines, for a transport that only carries bytes.
 //!
-//! Every message begins with one fixed header; a page, a diff or a text may follow.
+//! Every message begins with one fixed header; contents may follow. What a [`Letter`] between engines of consistency means, and what
+//! they tell along with requests and answers, they alone know.
 //!
 //! ```text
 //!   kind u8 | detail u8 | flags u16 | unit or processor u32 | a u64 | b u64 | c u64 | contents ...
 //! ```
 
 use finespun_sync::{Event, migratory, threads};
-use finespun_transport::{Mesh, SendError};
-use finespun_types::{NodeId, ProcessorId, UnitId};
+use finespun_transport::SendError;
+use finespun_types::{NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::misuse;
-use crate::nest::Attached;
-use crate::sys::frames::Page;
-use crate::tmk::{self, Lazy, news};
 
 /// Bytes before a message's contents.
 pub const HEADER_BYTES: usize = 32;
@@ -120,34 +118,31 @@ pub struct Reply {
     pub extra: u64,
 }
 
+/// A message between two engines of consistency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Letter<'a> {
+    /// About which unit.
+    pub unit: u32,
+    /// Its number, and a word.
+    pub msg: (u8, u64),
+    /// The engine's own.
+    pub flags: u16,
+    /// What follows.
+    pub contents: &'a [u8],
+}
+
 /// One message, taken apart.
 pub enum Packet<'a> {
-    /// A message of the coherence protocol.
-    Protocol {
-        /// About which unit.
-        unit: UnitId,
-        /// The words of the message: see [`finespun_protocol::page::Carried`].
-        msg: (u8, u64),
-        /// What came with it.
-        attached: Attached<'a>,
-    },
-    /// Several messages of the coherence protocol: see [`crate::join`].
+    /// For the engine of consistency.
+    Letter(Letter<'a>),
+    /// Several for a home-based one: see [`crate::join`].
     Joined(&'a [u8]),
-    /// A message of lazy release consistency.
-    Lazy {
-        /// About which unit.
-        unit: u32,
-        /// What.
-        msg: Lazy,
-        /// What follows.
-        contents: &'a [u8],
-    },
-    /// A request of an engine.
+    /// A request.
     Request {
         /// What.
         request: Request,
-        /// What lazy release consistency tells with it.
-        news: &'a [u8],
+        /// What the engine of consistency tells along.
+        along: &'a [u8],
     },
     /// An answer to a processor of this node.
     Reply {
@@ -155,14 +150,14 @@ pub enum Packet<'a> {
         who: ProcessorId,
         /// The answer.
         reply: Reply,
-        /// The text of an error, or what lazy release consistency tells with the answer.
-        text: &'a [u8],
-        /// The answer is the grant of the barrier of all.
-        at_barrier: bool,
+        /// What it is an answer of: see [`crate::carriers`].
+        about: u64,
+        /// The text of an error, or what the engine of consistency tells along.
+        contents: &'a [u8],
     },
 }
 
-const PROTOCOL: u8 = 1;
+const LETTER: u8 = 1;
 const OBJECT: u8 = 2;
 const THREAD: u8 = 3;
 const START: u8 = 4;
@@ -172,10 +167,7 @@ const REPLY: u8 = 7;
 const BUILD: u8 = 8;
 const MIGRATORY: u8 = 9;
 const JOINED: u8 = 32;
-const LAZY: u8 = 10;
 const TOUCHED: u8 = 11;
-const WITH_PAGE: u16 = 1;
-const WITH_DIFF: u16 = 2;
 
 impl Words {
     fn bytes(self) -> [u8; HEADER_BYTES] {
@@ -209,15 +201,11 @@ impl Words {
     }
 }
 
-/// Sends a message of the protocol, given by its words.
-pub fn send_protocol(cluster: &Cluster, to: NodeId, unit: UnitId, (detail, a): (u8, u64), attached: Attached<'_>) {
-    let (flags, contents) = match &attached {
-        Attached::Nothing => (0, &[][..]),
-        Attached::Page(page) | Attached::Buffered(page) => (WITH_PAGE, page.bytes()),
-        Attached::Diff(diff) => (WITH_DIFF, *diff),
-    };
-    let words = Words { kind: PROTOCOL, detail, flags, target: unit.0, a, ..Words::default() };
-    send(cluster, cluster.mesh(), to, words, [contents, &[]]);
+/// Sends a message of an engine of consistency, with more contents behind its own.
+pub fn send_letter(cluster: &Cluster, to: NodeId, letter: Letter<'_>, more: &[u8]) {
+    let Letter { unit, msg: (detail, a), flags, contents } = letter;
+    let words = Words { kind: LETTER, detail, flags, target: unit, a, ..Words::default() };
+    send_parts(cluster, to, &[&words.bytes(), contents, more]);
 }
 
 /// Sends several messages of the protocol in one: see [`crate::join`].
@@ -226,48 +214,31 @@ pub fn send_joined(cluster: &Cluster, to: NodeId, pieces: &[&[u8]]) {
     let mut all = [&[][..]; 1 + JOINED_PIECES_MAX];
     all[0] = &words;
     all[1..=pieces.len()].copy_from_slice(pieces);
-    send_parts(cluster, cluster.mesh(), to, &all[..=pieces.len()]);
+    send_parts(cluster, to, &all[..=pieces.len()]);
 }
 
-/// Sends a request.
-pub fn send_request(cluster: &Cluster, mesh: &Mesh, to: NodeId, request: Request) {
-    news::with_request(cluster, to, &request, |news| send(cluster, mesh, to, request_words(request), [news, &[]]));
+/// Sends a request, and what the engine of consistency tells along.
+pub fn send_request(cluster: &Cluster, to: NodeId, request: Request, along: &[u8]) {
+    send_parts(cluster, to, &[&request_words(request).bytes(), along]);
 }
 
-/// Sends a message of lazy release consistency.
-pub fn send_lazy(cluster: &Cluster, to: NodeId, unit: u32, msg: Lazy, contents: [&[u8]; 2]) {
-    let (detail, a) = msg.words();
-    send(cluster, cluster.mesh(), to, Words { kind: LAZY, detail, target: unit, a, ..Words::default() }, contents);
+/// Sends an answer of a carrier; `contents` words an error, or is told along.
+pub fn send_reply(cluster: &Cluster, to: NodeId, who: ProcessorId, reply: Reply, about: u64, contents: &[u8]) {
+    send_parts(cluster, to, &[&reply_words(who, reply, about).bytes(), contents]);
 }
 
-/// Sends an answer; `text` words an error. `about`: the object that grants, or another of `tmk::news`.
-pub fn send_reply(cluster: &Cluster, to: NodeId, who: ProcessorId, reply: Reply, text: &[u8], about: u64) {
-    let mesh = cluster.mesh();
-    let words = Words {
-        kind: REPLY,
-        detail: (reply.mailbox == Mailbox::Signal) as u8,
-        target: who.0,
-        flags: reply.status,
-        a: reply.value,
-        b: reply.extra,
-        c: u64::from(about == crate::barrier::ALL),
-    };
-    if reply.status == 0 && about != news::NOTHING && tmk::runs(cluster) {
-        return news::with_reply(cluster, to, about, |news| send(cluster, mesh, to, words, [news, &[]]));
-    }
-    send(cluster, mesh, to, words, [text, &[]]);
-}
-
-fn send(cluster: &Cluster, mesh: &Mesh, to: NodeId, words: Words, [contents, more]: [&[u8]; 2]) {
-    send_parts(cluster, mesh, to, &[&words.bytes(), contents, more]);
-}
-
-fn send_parts(cluster: &Cluster, mesh: &Mesh, to: NodeId, parts: &[&[u8]]) {
-    match mesh.send(to, parts) {
+fn send_parts(cluster: &Cluster, to: NodeId, parts: &[&[u8]]) {
+    match cluster.mesh().send(to, parts) {
         // A lost peer ends the job; the launcher says so. Until it does there is nothing to be done here.
         Ok(()) | Err(SendError::Closed) => {}
         Err(SendError::Full) => misuse::queue_full(cluster, to),
     }
+}
+
+fn reply_words(who: ProcessorId, reply: Reply, about: u64) -> Words {
+    let Reply { mailbox, status, value, extra } = reply;
+    let detail = (mailbox == Mailbox::Signal) as u8;
+    Words { kind: REPLY, detail, target: who.0, flags: status, a: value, b: extra, c: about }
 }
 
 fn request_words(request: Request) -> Words {
@@ -404,20 +375,11 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
     let (header, contents) = message.split_first_chunk::<HEADER_BYTES>()?;
     let words = Words::parse(header);
     let who = ProcessorId(words.target);
-    let request = |request| Packet::Request { request, news: contents };
+    let request = |request| Packet::Request { request, along: contents };
     Some(match words.kind {
-        LAZY => {
-            let msg = Lazy::of_words(words.detail, words.a)?;
-            Packet::Lazy { unit: words.target, msg, contents }
-        }
-        PROTOCOL => {
-            let attached = match words.flags {
-                0 => Attached::Nothing,
-                WITH_PAGE => Attached::Page(Page::in_message(contents)?),
-                WITH_DIFF => Attached::Diff(contents),
-                _ => return None,
-            };
-            Packet::Protocol { unit: UnitId(words.target), msg: (words.detail, words.a), attached }
+        LETTER => {
+            let (unit, msg, flags) = (words.target, (words.detail, words.a), words.flags);
+            Packet::Letter(Letter { unit, msg, flags, contents })
         }
         JOINED => Packet::Joined(contents),
         OBJECT => request(Request::Object { who, event: object_event(words)? }),
@@ -436,7 +398,7 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
         REPLY => {
             let mailbox = if words.detail == 0 { Mailbox::Answer } else { Mailbox::Signal };
             let reply = Reply { mailbox, status: words.flags, value: words.a, extra: words.b };
-            Packet::Reply { who, reply, text: contents, at_barrier: words.c != 0 }
+            Packet::Reply { who, reply, about: words.c, contents }
         }
         _ => return None,
     })
@@ -450,7 +412,7 @@ mod tests {
         let bytes = request_words(request).bytes();
         match parse(&bytes) {
             Some(Packet::Request { request: back, .. }) => assert_eq!(back, request),
-            Some(Packet::Protocol { .. } | Packet::Lazy { .. } | Packet::Joined(_) | Packet::Reply { .. }) | None => {
+            Some(Packet::Letter(_) | Packet::Joined(_) | Packet::Reply { .. }) | None => {
                 panic!("{request:?} came back as another")
             }
         }
@@ -515,8 +477,22 @@ mod tests {
         assert!(parse(&[]).is_none());
         assert!(parse(&[0; HEADER_BYTES]).is_none());
         assert!(parse(&[255; 64]).is_none());
-        let mut short_page = Words { kind: PROTOCOL, detail: 4, flags: WITH_PAGE, ..Words::default() }.bytes().to_vec();
-        short_page.extend([0; 100]);
-        assert!(parse(&short_page).is_none());
+    }
+
+    #[test]
+    fn an_answer_says_what_it_is_about() {
+        let sent = Reply { mailbox: Mailbox::Signal, status: 7, value: u64::MAX, extra: 3 };
+        let bytes = reply_words(ProcessorId(9), sent, 0x2000_0000_0040).bytes();
+        let Some(Packet::Reply { who, reply, about, contents: [] }) = parse(&bytes) else { panic!("no answer") };
+        assert_eq!((who, reply, about), (ProcessorId(9), sent, 0x2000_0000_0040));
+    }
+
+    #[test]
+    fn a_letter_survives_the_wire_with_what_follows_it() {
+        let sent = Letter { unit: u32::MAX, msg: (200, 1 << 63), flags: 513, contents: &[1, 2] };
+        let words = Words { kind: LETTER, detail: 200, flags: 513, target: u32::MAX, a: 1 << 63, ..Words::default() };
+        let mut bytes = words.bytes().to_vec();
+        bytes.extend(sent.contents);
+        assert!(matches!(parse(&bytes), Some(Packet::Letter(letter)) if letter == sent));
     }
 }

@@ -5,7 +5,8 @@ use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::Effect;
 use finespun_types::{Access, Counter, NodeId, NodeSet, ViewId};
 
-use super::scene::{Attached, Scene};
+use super::scene::Scene;
+use crate::attached::Attached;
 use crate::live::Live;
 use crate::sys::frames::{self, Page};
 use crate::{misuse, revoke, wait};

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use finespun_diff::DiffBuffer;
 use finespun_engine::{Limit, Route, World};
 use finespun_protocol::page::{Buffers, Carried, Contents, Effect, Message, Outcome, Place, Time};
-use finespun_types::{Access, Counter, NodeId, NodeSet, UNIT_BYTES, UnitId};
+use finespun_types::{Access, Counter, NodeId, NodeSet, UnitId};
 
+use crate::attached::{self, Attached};
 use crate::cluster::Cluster;
 use crate::join::Outbox;
 use crate::live::Live;
@@ -17,30 +18,6 @@ use crate::sys::frames::{Page, Row};
 use crate::sys::segment::Locked;
 use crate::sys::slot::Slot;
 use crate::{misuse, wire};
-
-/// What came with a message.
-#[derive(Clone, Copy)]
-pub enum Attached<'a> {
-    /// Nothing but its words.
-    Nothing,
-    /// A page.
-    Page(Page),
-    /// A page that was in a broadcast buffer: it crossed between nodes when it was written there.
-    Buffered(Page),
-    /// An encoded diff.
-    Diff(&'a [u8]),
-}
-
-impl Attached<'_> {
-    /// The bytes that it takes in a message.
-    const fn len(&self) -> usize {
-        match self {
-            Self::Nothing | Self::Buffered(_) => 0,
-            Self::Page(_) => UNIT_BYTES,
-            Self::Diff(diff) => diff.len(),
-        }
-    }
-}
 
 /// What a presenter says of its event.
 #[derive(Default)]
@@ -256,7 +233,7 @@ impl<'a, P: Live> World for Scene<'a, '_, P> {
             return;
         }
         self.count_message(msg.counter(), attached);
-        wire::send_protocol(cluster, to, self.unit, msg.words(), attached);
+        attached::send(cluster, to, self.unit, msg.words(), attached);
     }
 
     #[inline(always)]

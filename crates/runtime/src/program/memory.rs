@@ -9,7 +9,8 @@ use finespun_types::{Bucket, NodeId, UNIT_BYTES, UnitId};
 
 use super::{Result, inside};
 use crate::cluster::Cluster;
-use crate::memory::{self, Call};
+use crate::heap_call::Call;
+use crate::memory;
 use crate::misuse::Failure;
 use crate::start::{self, Model, running};
 use crate::touched::Walk;

@@ -12,81 +12,65 @@
 //! What threads of the program's own do meanwhile is later than the barrier's time, and is not forgotten. A signal handler of the program does
 //! not run meanwhile: its fault could ask a node for diffs that this node forgets just then (the checker's `HandlerInCollection`).
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use finespun_protocol::tmk::Event;
-use finespun_sync::Event as Sync;
-use finespun_sys::signals::not_let_in;
 use finespun_types::{Counter, NodeId, UnitId};
 
 use super::news::Time;
 use super::steps::{acquire, log_of};
-use super::{Hands, With, present, runs, until_done};
+use super::{Hands, With, present, until_done};
+use crate::carriers;
 use crate::cluster::Cluster;
 use crate::mappings::Change;
-use crate::misuse::Failure;
+use crate::meter;
 use crate::sys::tmk::Store;
-use crate::{meter, objects};
 
-/// The addresses that stand for the two meetings: in no heap.
-const KEPT: u64 = 24;
-const COLLECTED: u64 = 32;
-
-/// Bytes of its own diffs with which a node wishes for a collection.
-const WISH_BYTES: usize = 64 << 20;
-/// The same for its log, in hundredths of its room.
-const WISH_LOG: usize = 50;
-
-/// Overrides the bytes, for tests and for programs that know better.
-const ENV_BYTES: &str = "FINESPUN_TMK_COLLECT";
-
-/// Does this node wish for a collection?
-pub fn is_wished(cluster: &Cluster) -> bool {
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    let of_environment = || std::env::var(ENV_BYTES).ok().and_then(|text| text.parse().ok());
-    let bytes = *BYTES.get_or_init(|| of_environment().unwrap_or(WISH_BYTES));
-    let node = cluster.mine();
-    if node.kept_bytes() >= bytes.max(1) {
-        return true;
-    }
-    let mut known = node.known();
-    (0..cluster.shape.nodes).any(|writer| {
-        let oldest = known.collected()[writer];
-        let intervals = known.knowledge(cluster.me).known[writer].saturating_sub(oldest);
-        node.log_used(NodeId(writer as u8), intervals) >= WISH_LOG
-    })
+/// A collection, of one processor or of all of a node that it stands for.
+pub struct Collection {
+    upto: Time,
+    wish: u32,
+    next: Step,
 }
 
-/// After the barrier of all was passed, for `weight` processors of this node: collects, if that barrier carried a wish.
-pub fn after_barrier(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
-    if !runs(cluster) {
-        return Ok(());
-    }
-    let upto = Time::of(cluster.mine().known().at_barrier());
-    let wish = upto.words()[cluster.shape.nodes];
-    if wish <= cluster.mine().tmk().collections.load(Ordering::Relaxed) {
-        return Ok(());
-    }
-    not_let_in(|| collect(cluster, slot, &upto, weight))?;
-    forget(cluster, &upto, wish);
-    meter::count(cluster, Counter::Collections, 1);
-    Ok(())
+#[derive(Clone, Copy)]
+enum Step {
+    Keep,
+    Drop,
+    Forget,
 }
 
-fn collect(cluster: &Cluster, slot: usize, upto: &Time, weight: u32) -> Result<(), Failure> {
-    acquire(cluster);
-    for_each_unit(cluster, upto, |unit| until_done(cluster, unit, Event::Keep));
-    meet(cluster, slot, KEPT, weight)?;
-    for_each_unit(cluster, upto, |unit| drop_collected(cluster, unit, upto));
-    // With several processors of a node in here all have dropped before the first forgets the log they read.
-    meet(cluster, slot, COLLECTED, weight)
-}
+impl Collection {
+    /// The collection that the last barrier of all wished for, unless it is done.
+    pub fn wished(cluster: &Cluster) -> Option<Self> {
+        let upto = Time::of(cluster.mine().known().at_barrier());
+        let wish = upto.words()[cluster.shape.nodes];
+        let is_due = wish > cluster.mine().tmk().collections.load(Ordering::Relaxed);
+        is_due.then_some(Self { upto, wish, next: Step::Keep })
+    }
 
-fn meet(cluster: &Cluster, slot: usize, barrier: u64, weight: u32) -> Result<(), Failure> {
-    let (count, who) = (cluster.shape.processors() as u32, cluster.processor_at(slot));
-    objects::call(cluster, slot, Sync::Arrive { barrier, count, who, weight })?;
-    Ok(())
+    /// Does what is next. Then all meet at the barrier that it names; after the last one it is over.
+    pub fn next(&mut self, cluster: &Cluster) -> Option<u64> {
+        match self.next {
+            Step::Keep => {
+                acquire(cluster);
+                for_each_unit(cluster, &self.upto, |unit| until_done(cluster, unit, Event::Keep));
+                self.next = Step::Drop;
+                Some(carriers::KEPT)
+            }
+            Step::Drop => {
+                for_each_unit(cluster, &self.upto, |unit| drop_collected(cluster, unit, &self.upto));
+                self.next = Step::Forget;
+                // With several processors of a node in here all have dropped before the first forgets the log they read.
+                Some(carriers::COLLECTED)
+            }
+            Step::Forget => {
+                forget(cluster, &self.upto, self.wish);
+                meter::count(cluster, Counter::Collections, 1);
+                None
+            }
+        }
+    }
 }
 
 /// Every unit written in an interval that is about to be forgotten.

@@ -1,6 +1,13 @@
 //! The messages of lazy release consistency, and their words on the wire.
 
-use finespun_types::NodeId;
+use finespun_errors::Code;
+use finespun_types::{Counter, NodeId};
+
+use crate::cluster::Cluster;
+use crate::meter;
+use crate::misuse::{self, Failure};
+use crate::sys::tmk::Full;
+use crate::wire::{self, HEADER_BYTES, Letter};
 
 finespun_types::messages! {
     /// A message about a unit; contents may follow.
@@ -32,6 +39,24 @@ finespun_types::messages! {
         /// About no unit: intervals, ahead of a message that counts on them.
         6 News,
     }
+}
+
+/// Sends one, with contents in two pieces.
+pub fn send(cluster: &Cluster, to: NodeId, unit: u32, msg: Lazy, [contents, more]: [&[u8]; 2]) {
+    wire::send_letter(cluster, to, Letter { unit, msg: msg.words(), flags: 0, contents }, more);
+}
+
+/// Counts one, with so many bytes of contents.
+pub fn count_message(cluster: &Cluster, contents: usize) {
+    meter::count(cluster, Counter::Messages, 1);
+    meter::count(cluster, Counter::Bytes, (HEADER_BYTES + contents) as u64);
+}
+
+/// No barrier has let the job forget anything for too long.
+#[cold]
+pub fn no_room(cluster: &Cluster, Full: Full) -> ! {
+    let what = "the intervals or diffs that tmk keeps for other nodes have filled their memory".to_owned();
+    misuse::end_job(misuse::place(cluster), &Failure { code: Code::LazyFull, what })
 }
 
 #[cfg(test)]

@@ -17,8 +17,7 @@ pub mod collect;
 mod letters;
 pub mod news;
 pub mod steps;
-
-pub use letters::Lazy;
+mod wish;
 
 use std::sync::atomic::Ordering;
 
@@ -29,14 +28,13 @@ use finespun_types::{Access, Counter, NODES_MAX, NodeId, UNIT_BYTES, UnitId, Vie
 
 use crate::cluster::Cluster;
 use crate::mappings::{Change, Wanted};
-use crate::misuse::Failure;
 use crate::nest::early::Tried;
 use crate::sys::frames::{self, Page};
 use crate::sys::segment::Locked;
-use crate::sys::tmk::{Full, Store};
-use crate::wire::HEADER_BYTES;
-use crate::{meter, misuse, wait, wire};
-use finespun_errors::Code;
+use crate::sys::tmk::Store;
+use crate::wire::Letter;
+use crate::{meter, misuse, wait};
+use letters::{Lazy, count_message, no_room};
 
 /// The node's only view.
 const VIEW: ViewId = ViewId(0);
@@ -447,22 +445,19 @@ impl At<'_, '_, '_> {
     }
 }
 
-fn count_message(cluster: &Cluster, contents: usize) {
-    meter::count(cluster, Counter::Messages, 1);
-    meter::count(cluster, Counter::Bytes, (HEADER_BYTES + contents) as u64);
-}
-
 fn send(cluster: &Cluster, to: NodeId, unit: UnitId, msg: Lazy, contents: &[u8]) {
     send_two(cluster, to, unit, msg, contents, &[]);
 }
 
 fn send_two(cluster: &Cluster, to: NodeId, unit: UnitId, msg: Lazy, contents: &[u8], more: &[u8]) {
     count_message(cluster, contents.len() + more.len());
-    wire::send_lazy(cluster, to, unit.0, msg, [contents, more]);
+    letters::send(cluster, to, unit.0, msg, [contents, more]);
 }
 
-/// A message about a unit came.
-pub fn receive(cluster: &Cluster, from: NodeId, unit: u32, msg: Lazy, contents: &[u8]) {
+/// A message of another node came.
+pub fn receive(cluster: &Cluster, from: NodeId, letter: Letter<'_>) {
+    let Letter { unit, msg: (number, word), contents, .. } = letter;
+    let Some(msg) = Lazy::of_words(number, word) else { misuse::malformed_message(cluster, from) };
     if msg == Lazy::News {
         return news::log(cluster, from, contents);
     }
@@ -523,11 +518,4 @@ fn keep_answer(cluster: &Cluster, from: NodeId, unit: UnitId, mut contents: &[u8
             before => segment.diff(Store::Came, before).0.next.store(number, Ordering::Relaxed),
         }
     }
-}
-
-/// No barrier has let the job forget anything for too long.
-#[cold]
-fn no_room(cluster: &Cluster, Full: Full) -> ! {
-    let what = "the intervals or diffs that tmk keeps for other nodes have filled their memory".to_owned();
-    misuse::end_job(misuse::place(cluster), &Failure { code: Code::LazyFull, what })
 }

@@ -1,7 +1,7 @@
 //! What travels with synchronization: vector times, and the intervals that their receiver lacks.
 //!
-//! A release tells the object's manager what the node knows; a grant tells the acquirer what the object's releasers knew.
-//! Managers keep that by object, for 1,024 objects each; those whose addresses share a place share what they know, which costs a
+//! A release tells the carrier's manager what the node knows; a grant tells the acquirer what the carrier's releasers knew
+//! ([`crate::carriers`]). Managers keep that by carrier, for 1,024 objects each; those whose addresses share a place share what they know, which costs a
 //! few notices more than happened before. Where nodes reach each other's memory only times travel: who acquires reads the
 //! intervals in their writers' memory.
 //!
@@ -16,22 +16,15 @@
 use std::sync::atomic::Ordering;
 
 use finespun_protocol::tmk::raise;
-use finespun_sync::{Event, threads};
 use finespun_types::{Counter, NODES_MAX, NodeId, UnitId};
 
-use super::{Lazy, count_message, no_room, runs};
+use super::letters::{self, Lazy, count_message, no_room};
+use super::wish;
+use crate::carriers::{self, Passes};
 use crate::cluster::Cluster;
 use crate::sys::tmk::{Full, Known};
 use crate::sys::tmk_records::{OBJECTS, time_words};
-use crate::wire::{self, Request};
-use crate::{memory, meter, misuse};
-
-/// No object: an answer that brings nothing.
-pub const NOTHING: u64 = 0;
-/// The heap.
-pub const HEAP: u64 = 1;
-/// The job's threads.
-pub const THREADS: u64 = 2;
+use crate::{meter, misuse};
 
 /// Bytes of news in one message.
 const NEWS_BYTES_MAX: usize = 8192;
@@ -65,73 +58,28 @@ impl Time {
 /// Where a manager keeps what an object's releasers knew.
 fn place(about: u64) -> usize {
     match about {
-        HEAP => OBJECTS,
-        THREADS => OBJECTS + 1,
-        crate::barrier::ALL => OBJECTS + 2,
+        carriers::HEAP => OBJECTS,
+        carriers::THREADS => OBJECTS + 1,
+        carriers::ALL => OBJECTS + 2,
         object => (object >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - OBJECTS.ilog2()),
     }
 }
 
-/// Does the event pass on what its processor knows?
-const fn releases(event: Event) -> bool {
-    match event {
-        Event::Unlock { .. } | Event::RwUnlock { .. } | Event::Arrive { .. } | Event::SetFlag { .. } => true,
-        Event::Lock { .. } | Event::TryLock { .. } | Event::WaitFlag { .. } | Event::ReadFlag { .. } => false,
-        Event::ResetFlag { .. } | Event::Enqueue { .. } | Event::Signal { .. } | Event::Broadcast { .. } => false,
-        Event::Leave { .. } | Event::ReadLock { .. } | Event::TryReadLock { .. } => false,
-        Event::WriteLock { .. } | Event::TryWriteLock { .. } => false,
-    }
-}
-
-const fn thread_releases(event: threads::Event) -> bool {
-    match event {
-        threads::Event::Create { .. } | threads::Event::Spawn { .. } | threads::Event::Finished { .. } => true,
-        threads::Event::Begin { .. } | threads::Event::Join { .. } => false,
-        threads::Event::Detach { .. } | threads::Event::Quiet { .. } => false,
-    }
-}
-
-/// What this node's processors know, to be told with an event; `None` in jobs of other protocols.
-pub fn of_event(cluster: &Cluster, event: Event) -> Option<Time> {
-    if !runs(cluster) {
-        return None;
-    }
+/// What this node's processors know, to be told to a carrier: at the barrier of all also whether they wish for a collection.
+pub fn to_tell(cluster: &Cluster, about: u64) -> Time {
     let mut time = seen(cluster);
-    let at_barrier = event.object() == crate::barrier::ALL;
-    if at_barrier && super::collect::is_wished(cluster) {
-        let wish = cluster.mine().tmk().collections.load(Ordering::Relaxed) + 1;
-        time.words[cluster.shape.nodes] = wish;
+    if about == carriers::ALL && wish::is_wished(cluster) {
+        time.words[cluster.shape.nodes] = cluster.mine().tmk().collections.load(Ordering::Relaxed) + 1;
     }
-    Some(time)
+    time
 }
 
 fn seen(cluster: &Cluster) -> Time {
     Time::of(cluster.mine().known().knowledge(cluster.me).seen)
 }
 
-/// An object's manager learns what the asker knows, if the event releases. Under the lock of the object's table, so that all
-/// who are granted at once are told the same.
-pub fn tell_object(cluster: &Cluster, manager: NodeId, event: Event, time: Option<&Time>) {
-    if let Some(time) = time.filter(|_| releases(event)) {
-        tell(cluster, manager, event.object(), time);
-    }
-}
-
-/// This node's processor has released to the heap or the threads, whose memory is reached.
-pub fn released(cluster: &Cluster, keeper: NodeId, about: u64) {
-    if runs(cluster) {
-        tell(cluster, keeper, about, &seen(cluster));
-    }
-}
-
-/// The same for the threads, if the event releases.
-pub fn released_by_thread(cluster: &Cluster, keeper: NodeId, event: threads::Event) {
-    if thread_releases(event) {
-        released(cluster, keeper, THREADS);
-    }
-}
-
-fn tell(cluster: &Cluster, manager: NodeId, about: u64, time: &Time) {
+/// The manager of a carrier keeps what a releaser knows.
+pub fn keep(cluster: &Cluster, manager: NodeId, about: u64, time: &Time) {
     raise(cluster.at(manager).known().object(place(about)), time.words());
 }
 
@@ -139,46 +87,34 @@ fn known_of(cluster: &Cluster, manager: NodeId, about: u64) -> Time {
     Time::of(cluster.at(manager).known().object(place(about)))
 }
 
-/// Somebody of `node`, whose memory is reached, is granted something by an object at `manager`.
+/// A processor of `node`, whose memory is reached, is granted something by a carrier at `manager`.
 pub fn granted(cluster: &Cluster, manager: NodeId, about: u64, node: NodeId) {
-    if about != NOTHING && runs(cluster) {
-        let time = known_of(cluster, manager, about);
-        meter::count(cluster, Counter::Bytes, size_of_val(time.words()) as u64);
-        take_grant(cluster, node, about == crate::barrier::ALL, &time);
-    }
+    let time = known_of(cluster, manager, about);
+    meter::count(cluster, Counter::Bytes, size_of_val(time.words()) as u64);
+    take_grant(cluster, node, about, &time);
 }
 
-fn take_grant(cluster: &Cluster, node: NodeId, at_barrier: bool, time: &Time) {
+fn take_grant(cluster: &Cluster, node: NodeId, about: u64, time: &Time) {
     let mut known = cluster.at(node).known();
     known.knowledge(node).grant(time.words());
-    if at_barrier {
+    if about == carriers::ALL {
         raise(known.at_barrier(), time.words());
     }
 }
 
 // ---- by messages --------------------------------------------------------------------------------------------------
 
-/// Sends a request with what it must tell: `send` is given the message's contents.
-pub fn with_request(cluster: &Cluster, to: NodeId, request: &Request, send: impl FnOnce(&[u8])) {
-    // Under another protocol there are no times to ask for.
-    if !runs(cluster) {
-        return send(&[]);
-    }
-    let (time, releases) = match *request {
-        Request::Object { event, .. } => (of_event(cluster, event), releases(event)),
-        Request::Thread { event, .. } => (Some(seen(cluster)), thread_releases(event)),
-        Request::Heap { call, .. } => (Some(seen(cluster)), memory::releases(call)),
-        // The keeper's own word: what who created the thread knew.
-        Request::Start { .. } => (Some(known_of(cluster, cluster.me, THREADS)), true),
-        Request::Stop | Request::Build { .. } | Request::Migratory { .. } | Request::Touched { .. } => (None, false),
-    };
-    match time {
-        Some(time) => send_with(cluster, to, &time, releases, send),
-        None => send(&[]),
+/// Sends a request with what it passes on: `send` is given the words that go along.
+pub fn with_request(cluster: &Cluster, to: NodeId, passes: Passes, send: impl FnOnce(&[u8])) {
+    match passes {
+        Passes::Nothing => send(&[]),
+        Passes::Asks => send_with(cluster, to, &seen(cluster), false, send),
+        Passes::Releases(about) => send_with(cluster, to, &to_tell(cluster, about), true, send),
+        Passes::Grants(about) => with_reply(cluster, to, about, send),
     }
 }
 
-/// Sends an answer with what the object's releasers knew.
+/// Sends an answer with what the carrier's releasers knew.
 pub fn with_reply(cluster: &Cluster, to: NodeId, about: u64, send: impl FnOnce(&[u8])) {
     let time = known_of(cluster, cluster.me, about);
     send_with(cluster, to, &time, true, send);
@@ -224,7 +160,7 @@ impl Letter<'_> {
     fn send_ahead(&mut self) {
         let records = &self.bytes[self.start..self.filled];
         count_message(self.cluster, records.len());
-        wire::send_lazy(self.cluster, self.to, 0, Lazy::News, [records, &[]]);
+        letters::send(self.cluster, self.to, 0, Lazy::News, [records, &[]]);
         self.filled = self.start;
     }
 
@@ -255,39 +191,28 @@ impl Letter<'_> {
     }
 }
 
-/// News of a request: what its sender knows, for [`tell_object`].
-pub fn take_request(cluster: &Cluster, from: NodeId, request: &Request, contents: &[u8]) -> Option<Time> {
-    if !runs(cluster) || contents.is_empty() {
+/// News of a request: what its sender knows. The carriers of this node keep it here, but for objects, whose tables are locked first.
+pub fn take_request(cluster: &Cluster, from: NodeId, passes: Passes, along: &[u8]) -> Option<Time> {
+    if along.is_empty() {
         return None;
     }
-    let (time, records) = split(cluster, from, contents);
+    let (time, records) = split(cluster, from, along);
     log(cluster, from, records);
-    let releases = match *request {
-        Request::Object { event, .. } => releases(event),
-        Request::Thread { event, .. } => thread_releases(event),
-        Request::Heap { call, .. } => memory::releases(call),
-        Request::Start { .. } => true,
-        Request::Stop | Request::Build { .. } | Request::Migratory { .. } | Request::Touched { .. } => false,
-    };
-    heard(cluster, from, &time, releases);
-    match *request {
-        Request::Thread { .. } if releases => tell(cluster, cluster.me, THREADS, &time),
-        Request::Heap { .. } if releases => tell(cluster, cluster.me, HEAP, &time),
-        Request::Start { .. } => take_grant(cluster, cluster.me, false, &time),
-        Request::Thread { .. } | Request::Heap { .. } | Request::Object { .. } => {}
-        Request::Stop | Request::Build { .. } | Request::Migratory { .. } | Request::Touched { .. } => {}
+    heard(cluster, from, &time, passes != Passes::Asks);
+    match passes {
+        Passes::Releases(about @ (carriers::HEAP | carriers::THREADS)) => keep(cluster, cluster.me, about, &time),
+        Passes::Grants(about) => take_grant(cluster, cluster.me, about, &time),
+        Passes::Nothing | Passes::Asks | Passes::Releases(_) => {}
     }
     Some(time)
 }
 
 /// News of an answer to a processor of this node.
-pub fn take_reply(cluster: &Cluster, from: NodeId, at_barrier: bool, contents: &[u8]) {
-    if runs(cluster) && !contents.is_empty() {
-        let (time, records) = split(cluster, from, contents);
-        log(cluster, from, records);
-        heard(cluster, from, &time, true);
-        take_grant(cluster, cluster.me, at_barrier, &time);
-    }
+pub fn take_reply(cluster: &Cluster, from: NodeId, about: u64, contents: &[u8]) {
+    let (time, records) = split(cluster, from, contents);
+    log(cluster, from, records);
+    heard(cluster, from, &time, true);
+    take_grant(cluster, cluster.me, about, &time);
 }
 
 fn heard(cluster: &Cluster, from: NodeId, time: &Time, with_intervals: bool) {

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use finespun_protocol::tmk::Event;
 use finespun_types::{Access, Bucket, Counter, NodeId, UnitId};
 
-use super::{Hands, VIEW, With, no_room, present};
+use super::letters::no_room;
+use super::{Hands, VIEW, With, present};
 
 use crate::cluster::Cluster;
 use crate::mappings::{Change, Closing, Protecting};

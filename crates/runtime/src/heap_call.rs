@@ -1,0 +1,110 @@
+//! The calls of the shared heap, and their words in a request.
+
+use finespun_heap::Policy;
+use finespun_types::NodeId;
+
+/// The number of [`Call::Free`] on the wire.
+const FREE: u8 = 2;
+
+/// A call of the heap. Offsets are bytes from the start of the shared space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Memory for a processor of a node.
+    Allocate {
+        /// Bytes.
+        size: u64,
+        /// A power of two.
+        align: u64,
+        /// Where the homes are.
+        policy: Policy,
+        /// Whose processor asks.
+        node: NodeId,
+    },
+    /// Gives memory back.
+    Free {
+        /// What `Allocate` returned.
+        offset: u64,
+    },
+    /// The usable size of an allocation; 0 if there is none.
+    Usable {
+        /// What `Allocate` returned.
+        offset: u64,
+    },
+    /// The collective allocation with this number, which all processes ask for.
+    Together {
+        /// Counted from 1.
+        number: u64,
+        /// Bytes; all must agree.
+        size: u64,
+    },
+}
+
+/// Does the call pass on what its caller knows? The number is as on the wire.
+pub const fn releases(call: u8) -> bool {
+    call == FREE
+}
+
+/// Its number on the wire, and its arguments.
+pub fn words(call: Call) -> (u8, [u64; 3]) {
+    match call {
+        Call::Allocate { size, align, policy, .. } => {
+            let policy = match policy {
+                Policy::FirstTouch => 0,
+                Policy::On(node) => 1 | u64::from(node.0) << 8,
+                Policy::Cyclic { block_pages_log2 } => 2 | u64::from(block_pages_log2) << 8,
+            };
+            (1, [size, align, policy])
+        }
+        Call::Free { offset } => (FREE, [offset, 0, 0]),
+        Call::Usable { offset } => (3, [offset, 0, 0]),
+        Call::Together { number, size } => (4, [number, size, 0]),
+    }
+}
+
+/// The call of a processor of this node; `None` if there is none.
+pub fn parse(number: u8, [a, b, c]: [u64; 3], node: NodeId) -> Option<Call> {
+    Some(match number {
+        1 => {
+            let detail = (c >> 8) as u8;
+            let policy = match c & 0xff {
+                0 => Policy::FirstTouch,
+                1 => Policy::On(NodeId(detail)),
+                2 => Policy::Cyclic { block_pages_log2: detail },
+                _ => return None,
+            };
+            Call::Allocate { size: a, align: b, policy, node }
+        }
+        FREE => Call::Free { offset: a },
+        3 => Call::Usable { offset: a },
+        4 => Call::Together { number: a, size: b },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_survives_the_wire() {
+        let node = NodeId(5);
+        for policy in [Policy::FirstTouch, Policy::On(NodeId(63)), Policy::Cyclic { block_pages_log2: 12 }] {
+            let call = Call::Allocate { size: 1 << 40, align: 64, policy, node };
+            let (number, arguments) = words(call);
+            assert_eq!(parse(number, arguments, node), Some(call));
+        }
+        for call in
+            [Call::Free { offset: 4096 }, Call::Usable { offset: 16 }, Call::Together { number: 3, size: 1 << 33 }]
+        {
+            let (number, arguments) = words(call);
+            assert_eq!(parse(number, arguments, node), Some(call));
+        }
+        assert_eq!(parse(9, [0; 3], node), None);
+    }
+
+    #[test]
+    fn who_frees_memory_passes_on_what_it_stored_there() {
+        assert!(releases(words(Call::Free { offset: 64 }).0));
+        assert!(!releases(words(Call::Usable { offset: 64 }).0));
+    }
+}
