@@ -25,7 +25,7 @@ use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::carriers::{ALL, TOGETHER};
 use crate::cluster::Cluster;
-use crate::misuse::Failure;
+use crate::failure::Failure;
 use crate::{asleep, consistency, meter, objects, wait};
 
 /// Arrives for `weight` processors of one process and waits, without release and acquire.

@@ -11,7 +11,7 @@ use finespun_sys::stack;
 use finespun_types::{Access, Counter, UNIT_BYTES, UnitId};
 
 use crate::cluster::Cluster;
-use crate::{faults, meter, nest, start};
+use crate::{faults, meter, nest, process};
 
 /// The shared space of this process; empty while the runtime is not running. Relaxed: whoever has a pointer into the
 /// space got it after `opened`, and a stale answer after `closed` only costs time.
@@ -57,7 +57,7 @@ pub fn is_shared(address: usize, bytes: usize) -> bool {
 /// without a signal for each. Only to save time: another thread may take pages away again before they are used. Pages
 /// outside the shared space are left alone; so is everything when the runtime is not running.
 pub fn prepare(address: usize, bytes: usize, writes: bool) {
-    let Some(runtime) = start::running() else { return };
+    let Some(runtime) = process::running() else { return };
     if is_shared(address, bytes) {
         meter::count(runtime.cluster, Counter::BuffersPrepared, 1);
         stack::on_private(move || make_valid(address, bytes, writes));
@@ -66,7 +66,7 @@ pub fn prepare(address: usize, bytes: usize, writes: bool) {
 
 /// The same, on a private stack, of addresses in the shared space.
 pub(crate) fn make_valid(address: usize, bytes: usize, writes: bool) {
-    let Some(runtime) = start::running() else { return };
+    let Some(runtime) = process::running() else { return };
     let cluster = runtime.cluster;
     let _signals = Inside::new();
     let needed = if writes { Access::Write } else { Access::Read };

@@ -8,16 +8,17 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use finespun_engine::{Fault, Todo};
-use finespun_errors::Code;
+use finespun_errors::{Code, Place, Report};
 use finespun_sys::faults::FaultKind;
 use finespun_sys::view::Mechanism;
 use finespun_sys::{maps, stack};
 use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
+use crate::failure::Failure;
 use crate::mappings::Change;
-use crate::misuse::{self, Failure};
-use crate::{meter, nest, pointers, policy, stacks, tmk, wait};
+use crate::sys::process::exit_now;
+use crate::{meter, misuse, nest, pointers, policy, process, tmk, wait};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -36,14 +37,14 @@ pub fn install(cluster: &'static Cluster) -> std::io::Result<()> {
 fn on_fault(address: usize, kind: FaultKind) -> bool {
     let Some(cluster) = CLUSTER.get() else { return false };
     let Some(unit) = cluster.view.as_ref().and_then(|(_, mapping)| mapping.page_of(address)) else { return false };
-    if crate::start::is_forked() {
-        crate::start::fault_in_child(address);
+    if process::is_forked() {
+        fault_in_child(address);
     }
-    if crate::start::is_closed() {
+    if process::is_closed() {
         touched_after_end(cluster, address, kind);
     }
     if stack::has_overflown(address) {
-        stacks::overflown(cluster);
+        overflown(cluster);
     }
     let writes = match kind {
         FaultKind::Read | FaultKind::Unknown => false,
@@ -54,6 +55,23 @@ fn on_fault(address: usize, kind: FaultKind) -> bool {
         look_at_mapping(cluster, address);
     }
     true
+}
+
+/// A child made by fork touched the shared space.
+#[cold]
+fn fault_in_child(address: usize) -> ! {
+    let what = format!("a child made by fork touched shared memory at {address:#x}");
+    let report = Report { code: Code::Forked, place: Place::Launcher, what };
+    eprintln!("{report}");
+    exit_now(Code::Forked.exit_code())
+}
+
+/// A fault in the guard of the calling thread's shared stack.
+#[cold]
+fn overflown(cluster: &Cluster) -> ! {
+    let stack = stack::of_caller().map_or(0, |stack| stack.len());
+    let what = format!("the thread's stack of {} KiB, in shared memory, has overflown", stack >> 10);
+    misuse::end_job(misuse::place(cluster), &Failure::new(Code::StackOverflow, what))
 }
 
 /// The program has called fsp_finalize, and touches shared memory.

@@ -26,12 +26,12 @@ use finespun_sys::stack;
 use finespun_types::{NodeId, UNIT_BYTES, ViewId};
 
 use crate::cluster::Cluster;
+use crate::failure::Failure;
 use crate::heap_call::Call;
 use crate::memory;
-use crate::misuse::Failure;
 use crate::sys::{descriptors, window};
 use crate::touched::Walk;
-use crate::{buffers, meter, start};
+use crate::{buffers, meter, process};
 
 /// For the child of a fork, which may not look far: the node's frames, and the window's place in them. No descriptor: none.
 static FRAMES: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -86,7 +86,7 @@ pub fn keep_private(cluster: &'static Cluster) {
 
 /// Before a fork: every global is valid here, so that the child has them all.
 pub extern "C" fn before_fork() {
-    if let Some(runtime) = start::running()
+    if let Some(runtime) = process::running()
         && let Some((_, mapping)) = &runtime.cluster.view
     {
         fetch(runtime.cluster, &mapping.window());

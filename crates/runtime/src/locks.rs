@@ -12,7 +12,8 @@ use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along;
-use crate::misuse::{self, Failure};
+use crate::failure::Failure;
+use crate::misuse;
 use crate::wire::Request;
 use crate::{consistency, meter, objects};
 

@@ -9,8 +9,8 @@ use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
 
 use crate::cluster::Cluster;
 use crate::consistency::along;
+use crate::failure::Failure;
 use crate::heap_call::{self, Call, releases};
-use crate::misuse::Failure;
 use crate::touched::{self, Known, Told, Walk};
 use crate::wire::Request;
 use crate::{carriers, consistency, objects};

@@ -1,6 +1,5 @@
 //! Errors that end the job, and where they go.
 
-use std::fmt::Display;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -12,24 +11,9 @@ use finespun_job::Report as Line;
 use finespun_types::{Access, NodeId, UnitId};
 
 use crate::cluster::Cluster;
+use crate::failure::Failure;
 use crate::sys::descriptors;
-use crate::{meter, names};
-
-/// What went wrong in a call: the caller decides whether it ends the job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Which error.
-    pub code: Code,
-    /// What happened, in this run's own words.
-    pub what: String,
-}
-
-impl Failure {
-    /// An error with its sentence.
-    pub fn new(code: Code, what: impl Display) -> Self {
-        Self { code, what: what.to_string() }
-    }
-}
+use crate::{meter, names, process};
 
 /// The stream to the node's service process; none when the process is the whole job.
 static CONTROL: OnceLock<UnixStream> = OnceLock::new();
@@ -99,8 +83,8 @@ pub fn end_job_with(place: Place, failure: &Failure, exit_code: i32) -> ! {
     let report = Report { code: failure.code, place, what: failure.what.clone() };
     take_inherited_control();
     // A child made by fork has the stream, but is no part of the job: its end is its parent's business.
-    if CONTROL.get().is_some() && !crate::start::is_forked() {
-        let image = crate::start::started().map_or(0, |runtime| runtime.program.image.start as u64);
+    if CONTROL.get().is_some() && !process::is_forked() {
+        let image = process::started().map_or(0, |runtime| runtime.program.image.start as u64);
         tell(&Line::Failed { message: report.to_string(), exit_code, image });
     } else {
         eprintln!("{report}");

@@ -13,7 +13,7 @@ use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along::{self, Told};
-use crate::misuse::Failure;
+use crate::failure::Failure;
 use crate::sys::slot::Slot;
 use crate::wire::{Mailbox, Reply, Request};
 use crate::{asleep, carriers, locks, meter, names, wait};

@@ -14,7 +14,6 @@
 //! no processor and touches no shared memory: in a process that serves it is the main thread, and in the one that runs main
 //! a thread beside it. A view whose only thread is in its only place is thus, as ever, a view with one thread.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use finespun_sys::clock::ticks;
@@ -22,10 +21,10 @@ use finespun_sys::process::thread_id;
 use finespun_types::{Bucket, NodeId, ViewId};
 
 use crate::cluster::Cluster;
-use crate::misuse::Failure;
+use crate::failure::Failure;
 use crate::sys::slot::Slot;
 use crate::threads::{self, END, NOTHING, RUN};
-use crate::{consistency, meter, wait};
+use crate::{consistency, meter, process, wait};
 
 /// A thread that is to be made in this process.
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +41,6 @@ pub struct Work {
 
 /// The threads of the program in this process that may touch shared memory.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
-
-thread_local! {
-    /// The handle of the calling thread, if it stands in a place.
-    static SELF: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
-/// The handle of the calling thread, if it stands in a place.
-pub fn own_handle() -> Option<u64> {
-    SELF.get()
-}
 
 /// The program's main runs in this process.
 pub fn main_runs() {
@@ -122,7 +111,7 @@ fn several_threads(cluster: &Cluster) {
 /// The calling thread is the one that was to be made.
 pub fn begin(cluster: &Cluster, work: Work) {
     meter::become_slot(work.slot);
-    SELF.set(Some(work.thread));
+    process::become_thread(work.thread);
     no_longer_idle(cluster.slot(work.slot));
     consistency::acquire(cluster);
 }

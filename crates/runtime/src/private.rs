@@ -4,7 +4,7 @@ use std::fs;
 
 use finespun_errors::Code;
 
-use crate::misuse::Failure;
+use crate::failure::Failure;
 
 /// One line of `/proc/self/maps`.
 struct Mapped {

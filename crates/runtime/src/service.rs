@@ -17,7 +17,7 @@ use finespun_types::{Counter, NodeId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along::{self, Told};
-use crate::misuse::Failure;
+use crate::failure::Failure;
 use crate::sys::descriptors;
 use crate::wire::{self, Packet, Request};
 use crate::{closing, consistency, limits, locks, memory, meter, misuse, names, objects, start, threads};

@@ -9,7 +9,6 @@
 //! that page is not writable the call fails with `EFAULT`. So a call of ours, at whose acquire or release pages lose rights, makes
 //! those around the stack pointer writable again before the program goes on ([`revive`]). That saves their faults too.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use finespun_errors::Code;
@@ -17,10 +16,10 @@ use finespun_sys::stack;
 use finespun_types::UNIT_BYTES;
 
 use crate::cluster::Cluster;
-use crate::misuse::{self, Failure};
+use crate::failure::Failure;
 use crate::program::{self, Home};
 use crate::sys::{descriptors, window};
-use crate::{buffers, pointers, start};
+use crate::{buffers, pointers, process};
 
 /// Below the stack pointer: what the frames of a C library's function take that makes a system call.
 const BELOW: usize = UNIT_BYTES;
@@ -49,7 +48,7 @@ pub fn revive() {
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::Machine`].
 pub fn begin(asked: usize, usual: usize) -> program::Result<()> {
-    let cluster = start::runtime()?.cluster;
+    let cluster = process::runtime()?.cluster;
     let usual = usual_size(cluster, usual);
     let bytes = if asked == 0 { usual } else { size(asked) };
     let idle = IDLE.iter().filter(|_| bytes == usual).map(|place| place.swap(0, Ordering::Acquire)).find(|at| *at > 0);
@@ -76,7 +75,7 @@ fn size(bytes: usize) -> usize {
 /// # Errors
 /// A bug of ours.
 pub fn end(usual: usize) -> program::Result<()> {
-    let (Some(stack), Some(runtime)) = (stack::end(), start::running()) else { return Ok(()) };
+    let (Some(stack), Some(runtime)) = (stack::end(), process::running()) else { return Ok(()) };
     let is_usual = stack.len() == usual_size(runtime.cluster, usual);
     let keeps =
         |place: &AtomicUsize| place.compare_exchange(0, stack.start, Ordering::Release, Ordering::Relaxed).is_ok();
@@ -98,12 +97,4 @@ pub fn keep_private(cluster: &Cluster) {
     let offset = stack.start - mapping.addresses().start;
     // If the kernel has no room for it, the stack stays as it is, and may fault with nobody to serve it.
     let _ = window::map_private(descriptors::borrow(frames), &stack, offset);
-}
-
-/// A fault in the guard of the calling thread's stack.
-#[cold]
-pub fn overflown(cluster: &Cluster) -> ! {
-    let stack = stack::of_caller().map_or(0, |stack: Range<usize>| stack.len());
-    let what = format!("the thread's stack of {} KiB, in shared memory, has overflown", stack >> 10);
-    misuse::end_job(misuse::place(cluster), &Failure::new(Code::StackOverflow, what))
 }

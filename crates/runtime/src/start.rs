@@ -2,41 +2,30 @@
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use finespun_errors::{Code, Place};
 use finespun_job::{self as job, Faults, Job, NodeMemory, Report, Transport};
 use finespun_sys::clock::{self, Calibration};
 use finespun_sys::descriptors::{keep, keep_all_aside};
 use finespun_sys::machine;
-use finespun_sys::process::{self, Cores, Program};
+use finespun_sys::process::{Cores, Program, cpus, fnv1a};
 use finespun_sys::view::{Mechanism, View};
 use finespun_types::{Counter, NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
 
 use crate::cluster::Cluster;
-use crate::misuse::{self, Failure};
+use crate::failure::Failure;
 use crate::places::{self, Work};
+use crate::process::{Model, Runtime};
 use crate::program::foreign;
 use crate::sys::shape::{Shape, fingerprint};
 use crate::sys::{descriptors, process as own_process};
 use crate::wire::Request;
 use crate::{
-    barrier, buffers, closing, consistency, faults, globals, limits, meter, names, nest, objects, pointers, revoke,
-    stacks, threads, watch,
+    barrier, buffers, closing, consistency, faults, globals, limits, meter, misuse, names, nest, objects, pointers,
+    process, revoke, stacks, threads, watch,
 };
-
-/// What runs where `start` is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// The program goes on in processor 0 only; the other processes serve.
-    Main,
-    /// The program goes on in every process.
-    Spmd,
-    /// As `Main`, and the program makes as many threads as it likes, each of them in a thread of its own: see
-    /// `places`.
-    Threads,
-}
 
 /// How functions of the program are run.
 #[derive(Clone, Copy, Debug)]
@@ -49,53 +38,7 @@ pub struct Runners {
     pub keep: fn() -> Result<(), Failure>,
 }
 
-/// The running runtime of this process.
-pub struct Runtime {
-    /// The job as this process sees it.
-    pub cluster: &'static Cluster,
-    /// Who goes on.
-    pub model: Model,
-    /// The program, to turn functions into offsets.
-    pub program: Program,
-}
-
-static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 static STARTING: Mutex<bool> = Mutex::new(false);
-static ENDED: AtomicBool = AtomicBool::new(false);
-static CLOSED: AtomicBool = AtomicBool::new(false);
-/// The program has made threads of its own.
-pub static OWN_THREADS: AtomicBool = AtomicBool::new(false);
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// The runtime, between start and end, in a process of the job.
-///
-/// # Errors
-/// [`Code::NotStarted`] outside of that, [`Code::Forked`] in a child made by fork.
-pub fn runtime() -> Result<&'static Runtime, Failure> {
-    if is_forked() {
-        return Err(Failure::new(Code::Forked, "a call of the library in a child made by fork"));
-    }
-    match RUNTIME.get() {
-        Some(runtime) if !ENDED.load(Ordering::Relaxed) => Ok(runtime),
-        // Main has ended, and so has the program: this thread's process is about to end.
-        Some(_) if places::own_handle().is_some() => loop {
-            std::thread::park();
-        },
-        Some(_) => Err(Failure::new(Code::NotStarted, "a call of the library after fsp_finalize")),
-        None => Err(Failure::new(Code::NotStarted, "a call of the library before fsp_init")),
-    }
-}
-
-/// The runtime, if there is one to call: cheap, and allocates nothing.
-#[inline]
-pub fn running() -> Option<&'static Runtime> {
-    RUNTIME.get().filter(|_| !is_forked() && !ENDED.load(Ordering::Relaxed))
-}
-
-/// The runtime from the start on, also after the end and in a child made by fork.
-pub fn started() -> Option<&'static Runtime> {
-    RUNTIME.get()
-}
 
 /// Starts the runtime. In a process that only serves it does not return. `globals` are the addresses of the program's
 /// variables, if they are to be shared.
@@ -103,7 +46,7 @@ pub fn started() -> Option<&'static Runtime> {
 /// # Errors
 /// [`Code::StartedTwice`], [`Code::Forked`], [`Code::Machine`], [`Code::Builds`], [`Code::Usage`].
 pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'static Runtime, Failure> {
-    if is_forked() {
+    if process::is_forked() {
         return Err(Failure::new(Code::Forked, "fsp_init in a child made by fork"));
     }
     let mut starting = STARTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -170,7 +113,7 @@ fn leave(cluster: &Cluster) -> ! {
     cluster.flush_messages();
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
-    ENDED.store(true, Ordering::SeqCst);
+    process::end();
     if cluster.view.as_ref().is_some_and(|(_, mapping)| !mapping.window().is_empty()) {
         // The variables that its exit would look at are gone, and main's own process does what is to be done.
         own_process::leave();
@@ -195,7 +138,7 @@ fn serve(runtime: &'static Runtime, slot: usize, run: fn(usize, u64) -> u64) {
 
 /// Ends the runtime: in SPMD after all processes have come here.
 pub fn end() {
-    let Ok(runtime) = runtime() else { return };
+    let Ok(runtime) = process::runtime() else { return };
     let cluster = runtime.cluster;
     let slot = meter::slot_index().unwrap_or(usize::from(cluster.my_view().0) * cluster.shape.threads);
     consistency::release(cluster);
@@ -217,25 +160,20 @@ pub fn end() {
     cluster.flush_messages();
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
-    ENDED.store(true, Ordering::SeqCst);
+    process::end();
     buffers::closed();
 }
 
 /// Takes the shared memory away, after the end.
 pub fn close_memory() {
-    let Some(runtime) = started().filter(|_| ENDED.load(Ordering::SeqCst) && !is_forked()) else { return };
+    let Some(runtime) = process::ended() else { return };
     if let Some((_, mapping)) = &runtime.cluster.view {
-        CLOSED.store(true, Ordering::SeqCst);
+        process::close();
         if let Err(error) = mapping.close() {
             let what = limits::refused("taking the shared memory away", &error);
             misuse::end_job(misuse::place(runtime.cluster), &Failure { code: Code::Machine, what });
         }
     }
-}
-
-/// Was the shared memory taken away?
-pub fn is_closed() -> bool {
-    CLOSED.load(Ordering::SeqCst)
 }
 
 fn end_processor(cluster: &Cluster) {
@@ -286,7 +224,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     let node = cluster.mine().node();
     node.ticks_per_ms.store((calibration.ticks_per_ns * 1e6) as u64, Ordering::Relaxed);
     let _ = node.started_ns.compare_exchange(0, clock::now_ns(), Ordering::Relaxed, Ordering::Relaxed);
-    if cluster.shape.threads > 1 || OWN_THREADS.load(Ordering::Relaxed) {
+    if cluster.shape.threads > 1 || process::has_own_threads() {
         cluster.mine().view(view).several_threads.store(1, Ordering::Relaxed);
     }
     let first = usize::from(view.0) * cluster.shape.threads;
@@ -314,7 +252,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     });
     globals::fill(&globals, &contents);
     foreign::look_at_locks(cluster.job.checks.locks);
-    Ok(RUNTIME.get_or_init(|| Runtime { cluster, model, program }))
+    Ok(process::begin(Runtime { cluster, model, program }))
 }
 
 /// All processes of a job must run one build: node 0 remembers that of the first to come.
@@ -346,7 +284,7 @@ pub fn remember_build(cluster: &Cluster, build: u64) -> u64 {
 
 /// Never 0, which stands for no build.
 fn build_hash(build: &str) -> u64 {
-    process::fnv1a(build.as_bytes()).max(1)
+    fnv1a(build.as_bytes()).max(1)
 }
 
 /// Spinning pays only while every thread that may spin has a core of its own. Else only who answers at once from another core is
@@ -358,7 +296,7 @@ fn spin_ns(job: &Job) -> u64 {
     let cores = match &job.pinned {
         Some(pinned) if pinned.is_apart() => pinned.usable as usize,
         Some(_) => 0,
-        None => process::cpus().unwrap_or(1),
+        None => cpus().unwrap_or(1),
     };
     if (job.processors() + service) as usize <= cores { 30_000 } else { 300 }
 }
@@ -473,9 +411,9 @@ impl Inherited {
 
 /// Runs in a child made by fork, where only this may be done safely.
 extern "C" fn forked() {
-    FORKED.store(true, Ordering::Relaxed);
+    process::fork();
     watch::end();
-    if let Some(runtime) = RUNTIME.get() {
+    if let Some(runtime) = process::started() {
         globals::in_child(runtime.cluster);
     }
 }
@@ -488,19 +426,4 @@ fn number(name: &str) -> Result<Option<i32>, Failure> {
             Ok(_) | Err(_) => Err(Failure::new(Code::Usage, format!("{name}={text} is no descriptor or number"))),
         },
     }
-}
-
-/// Is this a child made by fork? The view knows also where no fork handlers ran (`_Fork`, `clone`).
-#[inline]
-pub fn is_forked() -> bool {
-    let view = RUNTIME.get().and_then(|runtime| runtime.cluster.view.as_ref());
-    FORKED.load(Ordering::Relaxed) || view.is_some_and(|(_, mapping)| !mapping.is_ours())
-}
-
-/// A child made by fork touched the shared space.
-pub fn fault_in_child(address: usize) -> ! {
-    let what = format!("a child made by fork touched shared memory at {address:#x}");
-    let report = finespun_errors::Report { code: Code::Forked, place: Place::Launcher, what };
-    eprintln!("{report}");
-    own_process::exit_now(Code::Forked.exit_code())
 }

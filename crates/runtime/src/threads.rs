@@ -9,7 +9,7 @@ use finespun_types::{Bucket, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along;
-use crate::misuse::Failure;
+use crate::failure::Failure;
 use crate::wire::Request;
 use crate::{asleep, carriers, consistency, meter, names, objects, places, wait};
 

@@ -9,9 +9,9 @@ use finespun_errors::Code;
 use finespun_sys::watch::{self, table};
 
 use crate::cluster::Cluster;
-use crate::misuse::Failure;
+use crate::failure::Failure;
 use crate::sys::descriptors;
-use crate::{buffers, meter, start};
+use crate::{buffers, meter, process};
 
 /// Watches from now on, if the job asks for it. `shared` are the addresses of variables that are shared.
 ///
@@ -42,7 +42,7 @@ pub fn begin(cluster: &Cluster, shared: &Range<usize>) -> Result<(), Failure> {
 
 /// The calling thread's processor; for a thread that is none, the first of its process.
 fn processor() -> u32 {
-    let Some(runtime) = start::started() else { return 0 };
+    let Some(runtime) = process::started() else { return 0 };
     let cluster = runtime.cluster;
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
     let own = first..first + cluster.shape.threads;

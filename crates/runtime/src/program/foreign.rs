@@ -8,8 +8,9 @@ use finespun_job::Report;
 
 use super::Result;
 use crate::buffers;
-use crate::misuse::{self, Failure};
-use crate::start::running;
+use crate::failure::Failure;
+use crate::misuse;
+use crate::process::running;
 
 /// `--check locks`.
 static LOOKS: AtomicBool = AtomicBool::new(false);

@@ -9,10 +9,10 @@ use finespun_types::{Bucket, NodeId, UNIT_BYTES, UnitId};
 
 use super::{Result, inside};
 use crate::cluster::Cluster;
+use crate::failure::Failure;
 use crate::heap_call::Call;
 use crate::memory;
-use crate::misuse::Failure;
-use crate::start::{self, Model, running};
+use crate::process::{self, Model, running};
 use crate::touched::Walk;
 use crate::{barrier, consistency, meter, nest};
 
@@ -192,7 +192,9 @@ pub fn is_shared(address: usize) -> bool {
 /// The addresses of the shared heap, from the start on, also after the end.
 #[must_use]
 pub fn heap_addresses() -> std::ops::Range<usize> {
-    start::started().and_then(|runtime| runtime.cluster.view.as_ref()).map_or(0..0, |(_, mapping)| mapping.addresses())
+    process::started()
+        .and_then(|runtime| runtime.cluster.view.as_ref())
+        .map_or(0..0, |(_, mapping)| mapping.addresses())
 }
 
 /// The home of an address, as this node knows it.

@@ -27,9 +27,10 @@ use finespun_sys::signals::Inside;
 use finespun_sys::stack;
 
 use crate::cluster::Cluster;
-use crate::misuse::{self, Failure};
-use crate::start::{self, Model, Runners, Runtime, runtime};
-use crate::{meter, phases, stacks};
+use crate::failure::Failure;
+use crate::process::{self, Model, Runtime, runtime};
+use crate::start::{self, Runners};
+use crate::{meter, misuse, phases, stacks};
 
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -46,7 +47,7 @@ pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'
 /// Is there a runtime to call?
 #[must_use]
 pub fn runs() -> bool {
-    start::running().is_some()
+    process::running().is_some()
 }
 
 /// Ends the runtime of this process; nothing if it is not running.
@@ -68,7 +69,7 @@ pub fn fail(failure: &Failure) -> ! {
 
 /// Ends the job because the program exits, here, with all its threads.
 pub fn exit_job(code: i32) {
-    if start::running().is_some() {
+    if process::running().is_some() {
         misuse::tell(&finespun_job::Report::Exited { exit_code: code & 0xff });
     }
 }
@@ -203,8 +204,8 @@ fn several_threads_now(cluster: &Cluster) {
 /// The program is about to make a thread of its own, perhaps before the start: from now on nothing may be skipped at a
 /// release.
 pub fn note_own_thread() {
-    start::OWN_THREADS.store(true, Ordering::Relaxed);
-    if let Some(runtime) = start::running() {
+    process::note_own_threads();
+    if let Some(runtime) = process::running() {
         several_threads_now(runtime.cluster);
     }
 }

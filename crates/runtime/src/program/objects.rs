@@ -10,8 +10,8 @@ use super::memory::offset;
 use super::threads::PARALLEL;
 use super::{Entered, Result, inside, quick};
 use crate::cluster::Cluster;
-use crate::misuse::Failure;
-use crate::start::Model;
+use crate::failure::Failure;
+use crate::process::Model;
 use crate::{barrier, consistency, locks, meter, objects, private, threads};
 
 /// Locks a mutex.

@@ -17,7 +17,7 @@ use finespun_types::{Counter, ProcessorId};
 
 use super::inside_slot;
 use super::memory::offset;
-use crate::start::{Runtime, running};
+use crate::process::{Runtime, running};
 use crate::{consistency, locks, meter, pointers};
 
 /// An object that is reached the quick way.

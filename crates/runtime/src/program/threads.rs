@@ -8,9 +8,9 @@ use finespun_sys::process::SignalsBlocked;
 use finespun_types::{ProcessorId, UNIT_BYTES};
 
 use super::{Entered, Result, inside};
-use crate::misuse::Failure;
+use crate::failure::Failure;
 use crate::places::{self, Work};
-use crate::start::{Model, running, runtime};
+use crate::process::{self, Model, running, runtime};
 use crate::{consistency, stacks, threads};
 
 /// Creates a thread on an idle processor, or on the given one; `None` when there is none.
@@ -136,7 +136,7 @@ pub fn end_thread(result: u64) -> Result<()> {
 /// The handle of the calling thread, if it is one of [`spawn_thread`].
 #[must_use]
 pub fn own_thread() -> Option<u64> {
-    places::own_handle()
+    process::own_thread()
 }
 
 /// Nobody will join the thread.

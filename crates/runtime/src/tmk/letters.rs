@@ -4,8 +4,9 @@ use finespun_errors::Code;
 use finespun_types::{Counter, NodeId};
 
 use crate::cluster::Cluster;
+use crate::failure::Failure;
 use crate::meter;
-use crate::misuse::{self, Failure};
+use crate::misuse;
 use crate::sys::tmk::Full;
 use crate::wire::{self, HEADER_BYTES, Letter};
 
