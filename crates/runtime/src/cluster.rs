@@ -17,6 +17,10 @@ use crate::sys::segment::Segment;
 use crate::sys::shape::{GUESTS, SEATS, STRIPE_WORDS, STRIPES, Shape};
 use crate::sys::slot::Slot;
 
+/// What is done about a message that has arrived from a node. Set once, when the process joins: what a message is for stands above
+/// everything that waits, and whatever waits receives.
+pub type OnMessage = fn(&Cluster, NodeId, &[u8]);
+
 /// One process's job.
 pub struct Cluster {
     /// The job.
@@ -37,6 +41,8 @@ pub struct Cluster {
     pub view: Option<(ViewId, view::View)>,
     /// The end has come, and the program's globals are this process's own memory: see [`crate::globals`].
     pub globals_are_private: AtomicBool,
+    /// What is done about a message that has arrived.
+    pub on_message: OnMessage,
     /// How long to look again before sleeping, in ticks.
     pub spin_ticks: u64,
     /// How long a page stays mapped at least where others may ask for it, in ticks.
@@ -56,6 +62,7 @@ impl Cluster {
         me: NodeId,
         sockets: Vec<Option<OwnedFd>>,
         fd_of: impl Fn(i32) -> BorrowedFd<'static>,
+        on_message: OnMessage,
         spin_ticks: u64,
     ) -> io::Result<Self> {
         let shape = Shape::of(&job);
@@ -77,6 +84,7 @@ impl Cluster {
             nodes,
             view: None,
             globals_are_private: AtomicBool::new(false),
+            on_message,
             spin_ticks,
             hold_ticks: 0,
         };

@@ -19,7 +19,7 @@ use crate::sys::records::View;
 use crate::sys::segment::Release;
 use crate::tmk::collect::Collection;
 use crate::wire::Letter;
-use crate::{meter, misuse, nest, pointers, service, tmk, wait};
+use crate::{meter, misuse, nest, pointers, poll, tmk, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
@@ -101,7 +101,7 @@ fn flush_some(
     for index in 0..units.len() {
         let (unit, keep) = (units[index] & !KEPT, units[index] & KEPT != 0);
         let change = if keep { Change::Shrink } else { change };
-        service::await_room(cluster);
+        poll::await_room(cluster);
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
         let outcome = if begun {

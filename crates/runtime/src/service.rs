@@ -1,5 +1,4 @@
-//! Serving what other nodes ask by messages. Any process of the node may: who waits, polls. When all compute, the
-//! node's service process, asleep in the kernel, is woken by what arrives.
+//! The node's service process: receives messages when no process of the program does, asleep in the kernel until one arrives.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,56 +9,15 @@ use std::time::Duration;
 use finespun_errors::Code;
 use finespun_job::switches::{Receive, Server};
 use finespun_job::{Job, Report};
-use finespun_sys::clock::ticks;
-use finespun_sys::{calls, sigio};
-use finespun_transport::{Mesh, Wait};
+use finespun_sys::sigio;
+use finespun_transport::Wait;
 use finespun_types::{Counter, NodeId};
 
 use crate::cluster::Cluster;
-use crate::consistency::along::{self, Told};
 use crate::failure::Failure;
+use crate::poll::{poll, receive};
 use crate::sys::descriptors;
-use crate::wire::{self, Packet, Request};
-use crate::{closing, consistency, limits, locks, memory, meter, misuse, names, objects, start, threads};
-
-/// Handles what has arrived, if nodes send messages at all, and this process is one that handles them.
-pub fn poll(cluster: &Cluster) {
-    let Some(mesh) = &cluster.mesh else { return };
-    let Some(_busy) = closing::enter() else { return };
-    let is_service = cluster.view.is_none();
-    if is_service || cluster.job.switches.server == Server::Concurrent {
-        receive(cluster, mesh, is_service);
-    }
-    if mesh.pending() > 0 {
-        mesh.flush();
-    }
-}
-
-/// Handles what is there; how many messages that were.
-fn receive(cluster: &Cluster, mesh: &Mesh, is_service: bool) -> usize {
-    let began = ticks();
-    let handled = mesh.poll(&mut |from, message| handle(cluster, from, message));
-    if handled > 0 {
-        let by = if is_service { Counter::HandledByService } else { Counter::HandledByWaiters };
-        meter::count(cluster, by, handled as u64);
-        mesh.flush();
-        meter::served(cluster, ticks().wrapping_sub(began));
-    }
-    handled
-}
-
-/// Bytes queued for other nodes beyond which nobody begins anything new. What is left of the queues is for answers.
-const QUEUED_MAX: usize = 4 << 20;
-
-/// Waits while much is queued for other nodes, serving what arrives: others may wait likewise for us.
-pub fn await_room(cluster: &Cluster) {
-    let Some(mesh) = &cluster.mesh else { return };
-    while mesh.pending() > QUEUED_MAX {
-        poll(cluster);
-        calls::one();
-        std::thread::yield_now();
-    }
-}
+use crate::{dispatch, limits, meter, misuse, names};
 
 /// A waiting process that receives may leave before it has seen the last of what came, and no second signal tells of that:
 /// how long the service lets it.
@@ -79,7 +37,7 @@ impl Service {
     pub fn start(job: &Job, node: NodeId, sockets: Vec<Option<OwnedFd>>, control: OwnedFd) -> io::Result<Self> {
         misuse::report_to(control);
         names::count(job.processors() as usize);
-        let cluster = Cluster::join(job.clone(), node, sockets, descriptors::borrow, 0)
+        let cluster = Cluster::join(job.clone(), node, sockets, descriptors::borrow, dispatch::message, 0)
             .map_err(|error| io::Error::other(limits::refused(&limits::mapping(job, false), &error)))?;
         // One for a process, and it lives as long.
         let cluster: &'static Cluster = Box::leak(Box::new(cluster));
@@ -157,35 +115,4 @@ fn cannot_watch(cluster: &Cluster, error: &io::Error) -> ! {
 fn no_signals(cluster: &Cluster, error: &io::Error) -> ! {
     let what = format!("input could not be announced by signals: {error}");
     misuse::end_job(misuse::place(cluster), &Failure { code: Code::Machine, what })
-}
-
-fn handle(cluster: &Cluster, from: NodeId, message: &[u8]) {
-    let Some(packet) = wire::parse(message) else { misuse::malformed_message(cluster, from) };
-    match packet {
-        Packet::Letter(letter) => consistency::receive(cluster, from, letter),
-        Packet::Joined(letters) => consistency::receive_joined(cluster, from, letters),
-        Packet::Request { request, along } => {
-            let told = along::take_request(cluster, from, &request, along);
-            serve_request(cluster, request, &told);
-        }
-        Packet::Reply { who, reply, about, contents } => {
-            along::take_reply(cluster, from, reply, about, contents);
-            objects::answer_here(cluster, who, reply, contents);
-        }
-    }
-}
-
-fn serve_request(cluster: &Cluster, request: Request, told: &Told) {
-    match request {
-        Request::Object { who, event } => objects::serve(cluster, who, event, told),
-        Request::Migratory { mutex, message } => locks::receive(cluster, mutex, message),
-        Request::Thread { who, event } => threads::serve(cluster, who, event),
-        Request::Start { who, function, argument, thread } => {
-            threads::start_here(cluster, who, (function, argument), thread)
-        }
-        Request::Build { who, build } => objects::answer(cluster, who, Ok((start::remember_build(cluster, build), 0))),
-        Request::Stop => threads::stop_here(cluster),
-        Request::Heap { who, call, arguments } => memory::serve(cluster, who, call, arguments),
-        Request::Touched { who, start, end } => memory::serve_touched(cluster, who, start..end),
-    }
 }

@@ -15,7 +15,8 @@ use finespun_sys::signals::with_signals_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
 
 use crate::cluster::Cluster;
-use crate::{asleep, meter, service};
+use crate::poll::poll;
+use crate::{asleep, meter};
 
 /// Waits until `word` is no longer `old`. `sleepers` counts who sleeps on it. Handlers of the program run while the thread sleeps.
 pub fn until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: &AtomicU32) {
@@ -41,7 +42,7 @@ fn sleep_until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: 
     }
     let mut backoff = Backoff::new(cluster.spin_ticks);
     loop {
-        service::poll(cluster);
+        poll(cluster);
         if word.load(Ordering::Acquire) != old {
             return;
         }
@@ -65,7 +66,7 @@ fn sleep_until_changed(cluster: &Cluster, word: &AtomicU32, old: u32, sleepers: 
 pub fn spin_until<T>(cluster: &Cluster, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let mut backoff = Backoff::new(cluster.spin_ticks);
     while backoff.spin() {
-        service::poll(cluster);
+        poll(cluster);
         let found = look();
         if found.is_some() {
             return found;
@@ -83,7 +84,7 @@ pub fn until_changed_before(
     deadline_ns: u64,
 ) -> bool {
     while word.load(Ordering::Acquire) == old {
-        service::poll(cluster);
+        poll(cluster);
         cluster.flush_messages();
         let left = deadline_ns.saturating_sub(clock::now_ns());
         if left == 0 {

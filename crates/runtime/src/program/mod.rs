@@ -30,7 +30,7 @@ use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::process::{self, Model, Runtime, runtime};
 use crate::start::{self, Runners};
-use crate::{meter, misuse, phases, stacks};
+use crate::{end, meter, misuse, phases, stacks};
 
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -52,13 +52,13 @@ pub fn runs() -> bool {
 
 /// Ends the runtime of this process; nothing if it is not running.
 pub fn end() {
-    stack::on_private(start::end);
+    stack::on_private(end::end);
 }
 
 /// The program has ended the runtime, and goes on: from now on each access to shared memory is an error that is told. Nothing in a process
 /// whose runtime has not ended.
 pub fn close_memory() {
-    stack::on_private(start::close_memory);
+    stack::on_private(end::close_memory);
 }
 
 /// Ends the job with an error of the program.
