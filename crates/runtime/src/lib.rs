@@ -49,6 +49,7 @@ mod pointers;
 mod policy;
 mod poll;
 pub mod private;
+pub mod private_locks;
 mod process;
 pub mod program;
 mod revoke;

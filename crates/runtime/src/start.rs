@@ -18,12 +18,11 @@ use crate::failure::Failure;
 use crate::inherited::{Inherited, faults_wanted, space_base};
 use crate::places::{self, Work};
 use crate::process::{Model, Runtime};
-use crate::program::foreign;
 use crate::sys::shape::fingerprint;
 use crate::sys::{descriptors, process as own_process};
 use crate::{
-    buffers, builds, dispatch, faults, globals, limits, meter, misuse, names, nest, pointers, process, revoke, threads,
-    watch,
+    buffers, builds, dispatch, faults, globals, limits, meter, misuse, names, nest, pointers, private_locks, process,
+    revoke, threads, watch,
 };
 
 /// How functions of the program are run.
@@ -185,7 +184,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
         },
     });
     globals::fill(&globals, &contents);
-    foreign::look_at_locks(cluster.job.checks.locks);
+    private_locks::begin(cluster.job.checks.locks);
     Ok(process::begin(Runtime { cluster, model, program }))
 }
 

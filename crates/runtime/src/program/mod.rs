@@ -6,13 +6,14 @@
 //!
 //! Here: start and end, who am I, phases; `memory`, `objects` and `threads` for the rest; `quick` for what needs none of this.
 
-pub(crate) mod foreign;
+mod foreign;
 mod memory;
 mod objects;
 mod quick;
+mod stacks;
 mod threads;
 
-pub use foreign::{lock_of_one_node, look_at_lock, looks_at_locks, mapping_of_program};
+pub use foreign::{lock_of_one_node, mapping_of_program};
 pub use memory::*;
 pub use objects::*;
 pub use threads::*;
@@ -29,8 +30,9 @@ use finespun_sys::stack;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::process::{self, Model, Runtime, runtime};
+use crate::stacks::revive;
 use crate::start::{self, Runners};
-use crate::{end, meter, misuse, phases, stacks};
+use crate::{end, meter, misuse, phases};
 
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -140,7 +142,7 @@ impl Drop for Entered {
 fn inside<R: 'static>(body: impl FnOnce(&Entered) -> Result<R> + 'static) -> Result<R> {
     stack::on_private(move || {
         let result = enter().and_then(|entered| body(&entered));
-        stacks::revive();
+        revive();
         result
     })
 }
@@ -149,7 +151,7 @@ fn inside<R: 'static>(body: impl FnOnce(&Entered) -> Result<R> + 'static) -> Res
 fn inside_slot(runtime: &'static Runtime, slot: usize, body: fn(&Entered)) {
     stack::on_private(move || {
         body(&enter_slot(runtime, slot));
-        stacks::revive();
+        revive();
     });
 }
 

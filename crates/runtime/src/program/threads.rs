@@ -7,11 +7,11 @@ use finespun_sync::threads::Handle;
 use finespun_sys::process::SignalsBlocked;
 use finespun_types::{ProcessorId, UNIT_BYTES};
 
-use super::{Entered, Result, inside};
+use super::{Entered, Result, inside, stacks};
 use crate::failure::Failure;
 use crate::places::{self, Work};
 use crate::process::{self, Model, running, runtime};
-use crate::{consistency, stacks, threads};
+use crate::{consistency, threads};
 
 /// Creates a thread on an idle processor, or on the given one; `None` when there is none.
 ///
