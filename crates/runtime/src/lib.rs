@@ -9,7 +9,8 @@
 //!                       mappings: opens, closes and write-protects pages of this process's view
 //!                       engine: which of the two engines a job has; consistency/along: what they tell with grants and releases
 //!    communication thread: revoke (protocols that take mappings away at once)
-//!                       wait: who waits, polls; service: what other nodes ask by messages
+//!    wait: who waits, polls --message--> poll --hook--> dispatch: the module that the message is for; service: a node's own process
+//!    process: what this process is, which all ask; start, end: how it becomes so
 //!    sys: the node segment and the frames, the only unsafe code
 //! ```
 //!
