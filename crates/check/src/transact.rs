@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_list_that_is_full_breaks_a_sentence_of_its_own() {
         let rules = WORLDS[0].rules::<Cashmere>(Form::Dms, Grain::Event).expect("a world of ours");
-        for limit in [Limit::Handlers, Limit::Actions, Limit::Aside, Limit::Locks] {
+        for limit in [Limit::Handlers, Limit::Actions, Limit::Aside, Limit::Diffs, Limit::Locks] {
             let told = Run::new(&rules).within((0, 0), |_, scene| scene.overflow(limit));
             assert_eq!(told, Err(Broken::new(limit.sentence(), format!("at most {}", limit.max()))));
         }

@@ -12,6 +12,7 @@
 //! ```
 
 use core::hash::{Hash, Hasher};
+use core::mem;
 
 use finespun_protocol::page::{Action, Actions, Buffers, Contents, Event, Message, Outcome, Protocol, Role};
 use finespun_types::{NodeId, NodeSet};
@@ -59,6 +60,8 @@ pub struct Transaction<P: Protocol, L> {
     /// What is left to do of all handlers: the innermost's above the others', the next one last.
     actions: Actions<P::Msg>,
     later: Later<P::Msg, L>,
+    /// A flush was presented, and has made no diff yet.
+    may_make_diff: bool,
 }
 
 impl<P: Protocol, L: Copy> Default for Transaction<P, L> {
@@ -74,7 +77,7 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
     pub fn new() -> Self {
         // Written one by one: a constant would be copied, with all that is not there.
         let handlers = core::array::from_fn(|_| None);
-        Self { handlers, depth: 0, actions: Actions::new(), later: Later::new() }
+        Self { handlers, depth: 0, actions: Actions::new(), later: Later::new(), may_make_diff: false }
     }
 
     /// Does a handler run? If not, no lock is held: only messages put aside are left.
@@ -140,6 +143,7 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
         if !self.has_place(world) {
             return Outcome::Done;
         }
+        self.may_make_diff = matches!(event, Event::Flush { .. });
         let locked = world.lock(node);
         let floor = self.actions.len();
         let answer = self.ask_copy(world, node, event);
@@ -277,6 +281,9 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
     where
         W: World<Protocol = P, Payload = L>,
     {
+        if matches!(contents, Contents::Diff { .. }) && !mem::take(&mut self.may_make_diff) {
+            return world.overflow(Limit::Diffs);
+        }
         let Some(payload) = world.contents(node, to, contents, received) else {
             self.present(world, node, Event::NothingChanged);
             return;
@@ -287,7 +294,6 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
             Route::Inside => {
                 let Some(first) = to.iter().next() else { return };
                 if to.len() > 1 {
-                    debug_assert!(!matches!(contents, Contents::Diff { .. }), "a diff is made once");
                     self.actions.push(Action::Send { to: to.without(first), msg, contents });
                     self.assert_all_fit(world);
                 }

@@ -29,6 +29,8 @@ enum Word {
     Deeper,
     /// Answered by more messages between equals than fit.
     Flood(u8),
+    /// Answered by a diff, as if it were a flush.
+    Again,
     /// No table has a row for it.
     Unknown,
 }
@@ -38,7 +40,9 @@ impl Message for Word {
         match self {
             Self::Ask | Self::Diff => Role::Home,
             Self::Who => Role::Manager,
-            Self::Answer | Self::Tell | Self::Told | Self::Deeper | Self::Flood(_) | Self::Unknown => Role::Copy,
+            Self::Answer | Self::Tell | Self::Told | Self::Deeper | Self::Flood(_) | Self::Again | Self::Unknown => {
+                Role::Copy
+            }
         }
     }
 
@@ -87,6 +91,9 @@ impl Protocol for Toy {
                 let diff = Contents::Diff { refresh: false };
                 out.done(&[send(NodeSet::only(HOME), Word::Diff, diff), Action::DropTwin])
             }
+            Event::Recv { msg: Word::Again, .. } => {
+                out.done(&[send(NodeSet::only(HOME), Word::Diff, Contents::Diff { refresh: true })])
+            }
             Event::NothingChanged => out.done(&[Action::FlushDone(VIEW)]),
             Event::Invalidate { .. } => out.done(&[to(NodeId(2), Word::Who), to(HOME, Word::Unknown)]),
             Event::Recv { msg: Word::Answer, .. } => out.done(&[Action::Install, Action::Wake]),
@@ -120,6 +127,7 @@ impl Protocol for Toy {
             | Word::Who
             | Word::Deeper
             | Word::Flood(_)
+            | Word::Again
             | Word::Unknown => return Err(msg),
         };
         Ok(outcome)
@@ -423,6 +431,23 @@ fn what_does_not_fit_is_told_and_left_out() {
         diary.lines.clone()
     });
     assert_eq!(told(&aside.0, "Aside overflow"), 2, "eight messages for six places");
+}
+
+#[test]
+fn a_diff_is_made_once_and_only_for_a_flush() {
+    let flush = Event::Flush { view: VIEW, since: 0, keep: false };
+    let ((), lines) = finished(Diary::new(Route::Inside), |doings, diary| {
+        doings.present(diary, ME, flush);
+        doings.run(diary);
+        doings.deliver(diary, HOME, ME, Word::Again, '-');
+    });
+    let told = |line: &str| lines.iter().filter(|&there| there == line).count();
+    assert_eq!((told("n0 ApplyUpdate d"), told("Diffs overflow")), (1, 1), "{lines:?}");
+
+    let ((), lines) = finished(Diary::new(Route::Inside), |doings, diary| {
+        doings.deliver(diary, HOME, ME, Word::Again, '-');
+    });
+    assert!(lines.contains(&"Diffs overflow".into()) && !lines.contains(&"n0 ApplyUpdate d".into()), "{lines:?}");
 }
 
 #[test]

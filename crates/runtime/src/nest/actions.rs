@@ -1,6 +1,7 @@
 //! What a transaction's effects do: to frames and twins, to this process's mapping, to lists.
 
 use finespun_diff::Malformed;
+use finespun_engine::Limit;
 use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::Effect;
 use finespun_types::{Access, Counter, NodeId, NodeSet, ViewId};

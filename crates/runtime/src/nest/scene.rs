@@ -43,7 +43,7 @@ pub struct Scene<'a, 'm, P: Live> {
     pub early: Early<'a>,
     /// The locks taken, in order: requester, manager or home, owner.
     pub held: [Option<(NodeId, Locked<'a>)>; Limit::Locks.max()],
-    /// Where a flush makes its diff: one, as the tables promise.
+    /// Where a flush makes its diff. The engine presents one flush, which makes one diff.
     pub buffer: Option<&'a mut DiffBuffer>,
     /// Where a page goes that a broadcast buffer held.
     pub room: Option<&'a mut Copied>,
@@ -85,7 +85,7 @@ impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
         while self.held[index].as_ref().is_some_and(|(at, _)| *at != node) {
             index += 1;
             if index == self.held.len() {
-                self.too_many();
+                self.too_many(Limit::Locks);
             }
         }
         let (_, locked) = self.held[index].get_or_insert_with(|| (node, self.cluster.at(node).lock(self.unit)));
@@ -118,8 +118,8 @@ impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
     }
 
     #[cold]
-    fn too_many(&self) -> ! {
-        misuse::bug(self.cluster, self.unit, self.cluster.me, &Limit::Locks)
+    pub fn too_many(&self, limit: Limit) -> ! {
+        misuse::bug(self.cluster, self.unit, self.cluster.me, &limit)
     }
 }
 
@@ -151,7 +151,7 @@ impl<'a, P: Live> World for Scene<'a, '_, P> {
                 }
             }
         }
-        self.too_many();
+        self.too_many(Limit::Locks);
     }
 
     #[inline(always)]
@@ -212,7 +212,7 @@ impl<'a, P: Live> World for Scene<'a, '_, P> {
 
     #[cold]
     fn overflow(&mut self, limit: Limit) {
-        misuse::bug(self.cluster, self.unit, self.cluster.me, &limit)
+        self.too_many(limit)
     }
 
     /// What crosses between nodes: messages over a network, remote operations over shared memory.
