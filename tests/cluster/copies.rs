@@ -18,12 +18,11 @@ const PATH: &[&str] = &[
     "finespun_runtime11consistency",
     "finespun_runtime4nest",
     "finespun_runtime..nest",
+    "finespun_runtime6policy",
+    "finespun_runtime8mappings",
     "finespun_engine",
     "finespun_protocol",
 ];
-
-/// Not on it: an acquire makes its plan once, for all pages.
-const BESIDE: &str = "finespun_runtime11consistency7acquire";
 
 /// The page.
 const PAGE: u64 = 4096;
@@ -36,7 +35,7 @@ fn copies(library: &[u8]) -> BTreeMap<String, Vec<Option<u64>>> {
     for symbol in file.symbols().filter(|symbol| symbol.is_definition() && symbol.size() > 0) {
         let name = symbol.name().unwrap_or_default();
         let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
-        let is_on_path = PATH.iter().any(|part| name.contains(part)) && !name.contains(BESIDE);
+        let is_on_path = PATH.iter().any(|part| name.contains(part));
         if !is_on_path || !section.is_some_and(|section| section.name() == Ok(".text")) {
             continue;
         }

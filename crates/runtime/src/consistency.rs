@@ -41,7 +41,7 @@ pub fn release(cluster: &Cluster) {
 }
 
 /// Would a release do nothing? False also where that is not looked at.
-#[inline]
+#[inline(always)]
 pub fn has_nothing_to_release(cluster: &Cluster) -> bool {
     // Under broadcast every release counts, for it ends an interval.
     let counts = matches!(cluster.shape.family, Family::Broadcasting | Family::Tmk);
@@ -149,7 +149,7 @@ fn prepare(
 }
 
 /// Would an acquire do nothing? False also where that is not looked at.
-#[inline]
+#[inline(always)]
 pub fn has_nothing_to_acquire(cluster: &Cluster) -> bool {
     if tmk::runs(cluster) {
         return false;

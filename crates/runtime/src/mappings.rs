@@ -23,6 +23,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use finespun_sys::clock::ticks;
 use finespun_sys::view::View;
 use finespun_types::{Access, Counter, UnitId};
 
@@ -97,11 +98,6 @@ impl Wanted {
         Self { change, before, is_left: false }
     }
 
-    /// Is the event a fault?
-    pub fn is_fault(&self) -> bool {
-        self.change == Change::Grow
-    }
-
     /// What the view could do with the page before, by the books.
     pub const fn before(&self) -> Access {
         self.before
@@ -110,6 +106,13 @@ impl Wanted {
     /// Is it left to the presenter to open the page for reading, or to close it?
     pub const fn is_left(&self) -> bool {
         self.is_left
+    }
+
+    /// A page that a fault has just opened stays for a moment, under a protocol that revokes: see [`crate::revoke`].
+    pub fn hold(&self, cluster: &Cluster) {
+        if self.change == Change::Grow {
+            cluster.mine().view(cluster.my_view()).mapped_ticks.store(ticks(), Ordering::Relaxed);
+        }
     }
 
     /// The table wants the view to have these rights. Its page is this frame.
@@ -184,7 +187,7 @@ impl<'a, const MAX: usize> Opening<'a, MAX> {
     }
 
     /// Opens them, each run with one call.
-    pub fn open(mut self) {
+    pub fn open(&mut self) {
         let pages = &mut self.pages[..self.len];
         pages.sort_unstable();
         let mut runs = Runs::NONE;
@@ -258,7 +261,7 @@ impl<'a> Protecting<'a> {
     }
 
     /// Protects what is left.
-    pub fn end(mut self) {
+    pub fn end(&mut self) {
         let run = self.runs.end();
         self.protect(run);
     }

@@ -16,7 +16,7 @@ use finespun_protocol::page::Demand;
 use finespun_sys::calls;
 use finespun_sys::clock::ticks;
 use finespun_sys::process::{SignalsBlocked, thread_id};
-use finespun_types::{Counter, NodeId, ViewId};
+use finespun_types::{Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::mappings::Change;
@@ -25,18 +25,6 @@ use crate::{closing, meter, nest, wait};
 /// How long a page stays at least. Repeating an instruction takes less than a microsecond where the thread has a core; the rest is
 /// for a signal's return and for a core that is shared.
 pub const HOLD_NS: u64 = 20_000;
-
-/// A unit was listed for a view: its communication thread is to look.
-pub fn wake(cluster: &Cluster, node: NodeId, view: ViewId) {
-    let view = cluster.at(node).view(view);
-    view.revocations.fetch_add(1, Ordering::SeqCst);
-    wait::wake(cluster, &view.revocations, &view.revoker_sleeps);
-}
-
-/// A fault of this process was just served.
-pub fn mapped(cluster: &Cluster) {
-    cluster.mine().view(cluster.my_view()).mapped_ticks.store(ticks(), Ordering::Relaxed);
-}
 
 /// Starts the communication thread of this process.
 ///
@@ -73,7 +61,7 @@ fn serve(cluster: &Cluster) {
         taken.each_portion(|units| {
             for &mut unit in units {
                 meter::count(cluster, Counter::Revocations, 1);
-                nest::present(cluster, finespun_types::UnitId(unit), Demand::Invalidate { view: id }, Change::Shrink);
+                nest::present(cluster, UnitId(unit), Demand::Invalidate { view: id }, Change::Shrink);
             }
         });
         cluster.flush_messages();

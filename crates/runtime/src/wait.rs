@@ -135,6 +135,13 @@ pub fn wake_views(cluster: &Cluster, node: NodeId) {
     wake_sleepers(cluster, &node.event, &node.event_sleepers);
 }
 
+/// A unit was listed for a view whose mappings are revoked: its communication thread is to look.
+pub fn wake_revoker(cluster: &Cluster, node: NodeId, view: ViewId) {
+    let view = cluster.at(node).view(view);
+    view.revocations.fetch_add(1, Ordering::SeqCst);
+    wake(cluster, &view.revocations, &view.revoker_sleeps);
+}
+
 /// One flush of a view is complete.
 pub fn flush_done(cluster: &Cluster, node: NodeId, view: ViewId) {
     cluster.at(node).view(view).outstanding.fetch_sub(1, Ordering::SeqCst);

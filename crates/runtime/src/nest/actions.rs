@@ -10,7 +10,7 @@ use super::scene::Scene;
 use crate::attached::Attached;
 use crate::live::Live;
 use crate::sys::frames::{self, Page};
-use crate::{misuse, revoke, wait};
+use crate::{misuse, wait};
 
 impl<'a, P: Live> Scene<'a, '_, P> {
     /// Performs an action.
@@ -50,7 +50,7 @@ impl<'a, P: Live> Scene<'a, '_, P> {
             Effect::ListNotice(views) => views.iter().for_each(|view| {
                 cluster.at(node).list_notice(view, unit);
                 if P::REVOKES {
-                    revoke::wake(cluster, node, view);
+                    wait::wake_revoker(cluster, node, view);
                 }
             }),
             Effect::FlushDone(view) => wait::flush_done(cluster, node, view),
@@ -106,14 +106,14 @@ impl<'a, P: Live> Scene<'a, '_, P> {
             self.at(node).forget_flushes();
         }
         self.wanted.want(cluster, self.unit, access, frame);
-        if P::REVOKES && self.wanted.is_fault() {
-            revoke::mapped(cluster);
+        if P::REVOKES {
+            self.wanted.hold(cluster);
         }
     }
 
     /// The diff, unless it is empty.
     pub fn make_diff(&mut self, node: NodeId, to: NodeSet, refresh: bool) -> Option<&'a [u8]> {
-        let buffer = self.buffer.take().expect("a flush brings the buffer for its diff");
+        let Some(buffer) = self.buffer.take() else { self.too_many(Limit::Diffs) };
         let locked = self.at(node);
         let diff = frames::diff(locked.frame(), locked.twin(), refresh, buffer);
         if !refresh {

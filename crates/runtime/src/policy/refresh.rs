@@ -161,7 +161,7 @@ impl<'a> Refresh<'a> {
     }
 
     /// Waits until all that was asked for is there.
-    pub fn finish(mut self) {
+    pub fn finish(&mut self) {
         self.await_answers();
         if self.refreshed > 0 {
             meter::count(self.cluster, Counter::PagesRefreshed, self.refreshed);

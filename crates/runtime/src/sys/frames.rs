@@ -4,6 +4,7 @@
 //! message's buffer of at least a page). Other processes may read and write the same frame meanwhile; data-race-free
 //! programs never touch the bytes that are changed here, and the functions of `finespun_diff` change no others.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{Ordering, fence};
 
 use finespun_diff::{DiffBuffer, Malformed};
@@ -12,7 +13,7 @@ use finespun_types::UNIT_BYTES;
 
 /// A page at an address that the diffs can work on.
 #[repr(align(64))]
-struct Aligned([u8; UNIT_BYTES]);
+struct Aligned(#[allow(dead_code)] [u8; UNIT_BYTES]);
 
 /// A page that comes with a message: another node's frame or twin, or a receive buffer.
 #[derive(Clone, Copy)]
@@ -117,13 +118,13 @@ pub fn apply(diff: &[u8], frame: *mut u8) -> Result<(), Malformed> {
 
 /// Two-way diff: the bytes in which `page` differs from the twin go to frame and twin.
 pub fn merge(page: Page, twin: *mut u8, frame: *mut u8) {
-    let mut aligned = Aligned([0; UNIT_BYTES]);
+    let mut aligned = MaybeUninit::<Aligned>::uninit();
     let page = if page.0.addr().is_multiple_of(align_of::<Aligned>()) {
         page
     } else {
-        // In a receive buffer pages lie anywhere.
-        install(page, aligned.0.as_mut_ptr());
-        Page(aligned.0.as_ptr())
+        // In a receive buffer pages lie anywhere. All bytes are written before any is read.
+        install(page, aligned.as_mut_ptr().cast());
+        Page(aligned.as_ptr().cast())
     };
     // SAFETY: whole aligned pages; the twin is this unit's own, under its lock.
     unsafe { finespun_diff::merge(page.0, twin, frame) };
