@@ -145,6 +145,15 @@ impl Habit {
         }
     }
 
+    /// The same, with so much credit: it is asked for only where the page would be tried.
+    #[must_use]
+    pub fn verdict_with(self, acquire: u8, credit: impl FnOnce() -> Credit) -> Verdict {
+        match self.verdict(acquire) {
+            Verdict::Try if !credit().is_left() => Verdict::Close,
+            verdict @ (Verdict::Refresh | Verdict::Try | Verdict::Close) => verdict,
+        }
+    }
+
     /// It was refreshed by this acquire.
     #[must_use]
     pub fn refreshed(self, acquire: u8) -> Self {
@@ -234,12 +243,8 @@ mod tests {
         /// One acquire with a notice of the page, if it is open. Was it refreshed?
         fn acquire(&mut self, credit: &mut Credit) -> bool {
             self.acquire = self.acquire.wrapping_add(1);
-            let verdict = self.habit.verdict(self.acquire);
-            let refreshes = match verdict {
-                Verdict::Refresh => true,
-                Verdict::Try => credit.is_left(),
-                Verdict::Close => false,
-            };
+            let verdict = self.habit.verdict_with(self.acquire, || *credit);
+            let refreshes = verdict != Verdict::Close;
             if refreshes {
                 self.habit = self.habit.refreshed(self.acquire);
                 self.refreshes += 1;

@@ -1,7 +1,7 @@
 //! What the runtime guesses about a program. A guess decides when an event is presented, and never what comes of it: the tables know of none.
 //!
 //! ```text
-//!   faults       fault seen     --> prefetch (streams, history): the fault is served with those that will follow it
+//!   faults       fault seen     --> prefetch (streams, history, windows): the fault is served with those that will follow it
 //!                page opened    --> refresh (habit): the program reads the page
 //!   consistency  notices seen   --> refresh: an acquire fetches pages anew, instead of closing them
 //!                release seen   --> rewrites: a release leaves rights to write
@@ -15,6 +15,7 @@ mod prefetch;
 mod refresh;
 mod rewrites;
 mod streams;
+mod windows;
 
 use finespun_protocol::page::Time;
 use finespun_types::UnitId;

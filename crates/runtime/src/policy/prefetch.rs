@@ -4,10 +4,8 @@
 //! itself (the signal is three quarters of its time where nodes share memory), the system call for each page, and, over messages,
 //! the waiting: the requests of a window go out together.
 //!
-//! **Which pages.** [`super::streams`] finds streams and how far to look ahead. What is fetched and then not used costs bytes, so
-//! [`super::history`] decides too: which neighbours a view has read together before. Where these go on behind a stream, windows double and
-//! end with them. Where the stream is on new ground, windows are a sixteenth of what it has read so far. If a stream stops short of pages
-//! that it should have gone on to by this history, its last window is forgotten. [`early`] says which pages are not fetched by a guess.
+//! **Which pages.** [`super::streams`] finds streams and how far to look ahead; [`super::history`] says which neighbours a view has read together
+//! before; [`super::windows`] decides by both. What is fetched and then not used costs bytes, so [`early`] says which pages are not fetched by a guess.
 //!
 //! **The lock.** The view's `acquiring` lock is held from before the first transaction until the run is mapped ([`crate::mappings`] says why).
 //! It is tried, not waited for: a fault may come from a signal handler of a thread that holds it. Then, and under protocols that revoke, the
@@ -21,20 +19,16 @@ use finespun_protocol::page::Time;
 use finespun_types::{Counter, UnitId};
 
 use super::history::History;
-use super::streams::{Found, Streams, WINDOW_MAX};
+use super::streams::{Streams, WINDOW_MAX};
+use super::windows::{self, Window};
 use crate::cluster::Cluster;
 use crate::mappings::Opening;
 use crate::meter;
 use crate::nest::early::{self, Guess, Guessed, Tried};
 use crate::sys::frames::Row;
 
-/// Pages of a stream that do not count as known: a window may be this part of them.
-const NEW_GROUND: u32 = 16;
 /// A window and the page before it.
 const SERVED_MAX: usize = WINDOW_MAX as usize + 1;
-/// On new ground the node's frames may not be there yet: so many are made at once, and mapped by the engine.
-const POPULATED_MIN: u32 = 4;
-
 thread_local! {
     /// The streams of this thread's loads.
     static STREAMS: RefCell<Streams> = const { RefCell::new(Streams::NONE) };
@@ -43,13 +37,6 @@ thread_local! {
 /// Does the job fetch ahead?
 pub fn is_on(cluster: &Cluster) -> bool {
     cluster.job.switches.prefetch == Prefetch::Adaptive && early::reads_ahead(cluster)
-}
-
-/// Pages that may be fetched behind a fault.
-#[derive(Clone, Copy)]
-struct Room {
-    pages: u32,
-    guess: Guess,
 }
 
 /// Serves a read fault together with those that will follow it, if it is one of a stream. False if it has not been served. `reads` hears of pages
@@ -70,62 +57,31 @@ fn serve_stream(
 ) -> bool {
     let found = streams.fault(unit.0, meter::slot(cluster).interval());
     let history = History::of(cluster.mine().neighbours(cluster.my_view()));
+    meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
     found.followed.clone().for_each(|page| reads(UnitId(page)));
-    let was_known = learn(cluster, history, unit, &found);
-    let room = look_ahead(cluster, history, unit, &found, was_known);
+    let was_known = windows::learn(history, unit.0, &found);
+    let is_taken = || early::is_taken(cluster, unit);
+    let window = windows::behind(history, unit.0, (&found, was_known), cluster.mesh.is_some(), is_taken);
     let view = cluster.mine().view(cluster.my_view());
-    let alone = (room.pages > 0).then(|| view.acquiring.try_guard()).flatten();
-    if alone.is_some() && found.run >= NEW_GROUND * POPULATED_MIN && room.guess != Guess::Known {
-        let (a, b) = (unit.0, unit.0.saturating_add_signed(found.step * room.pages as i32));
-        cluster.mine().populate(a.min(b)..a.max(b).saturating_add(1).min(cluster.shape.pages as u32));
+    let alone = (window.pages > 0).then(|| view.acquiring.try_guard()).flatten();
+    if alone.is_some() && window.populates {
+        cluster.mine().populate(window.all(cluster.shape.pages as u32));
     }
-    let opened = alone.and_then(|_alone| serve_window(cluster, unit, since, found.step, room));
+    let opened = alone.and_then(|_alone| serve_window(cluster, unit, since, &window));
     if let Some(opened) = opened {
         streams.opened(&found, opened);
-        if room.guess == Guess::Known {
+        if window.guess == Guess::Known {
             // By history they are read with this one: what fetches them ahead each time would fetch them no more often by refreshing.
-            let page = |ahead: u32| unit.0.checked_add_signed(found.step * ahead as i32);
+            let page = |behind: u32| window.page(behind, cluster.shape.pages as u32);
             (1..=opened).filter_map(page).for_each(|page| reads(UnitId(page)));
         }
     }
     opened.is_some()
 }
 
-/// Remembers what the fault tells of pages. Was it known that the stream would come here?
-fn learn(cluster: &Cluster, history: History<'_>, unit: UnitId, found: &Found) -> bool {
-    if let Some(lost) = &found.lost {
-        let (end, step) = lost.end();
-        if history.goes_on(end, step, 1) > 0 {
-            history.join(lost.last, lost.next, false);
-        }
-    }
-    meter::count(cluster, Counter::PagesAheadFollowed, found.followed.len() as u64);
-    let Some((from, together)) = found.from else { return false };
-    let pages = from.abs_diff(unit.0);
-    let was_known = history.goes_on(from, found.step, pages) == pages;
-    if !was_known || !together {
-        let before = unit.0.saturating_add_signed(-found.step);
-        history.join(from, before, true);
-        history.join(before, unit.0, together);
-    }
-    was_known
-}
-
-/// How many pages may be fetched behind the fault?
-fn look_ahead(cluster: &Cluster, history: History<'_>, unit: UnitId, found: &Found, was_known: bool) -> Room {
-    let known = history.goes_on(unit.0, found.step, found.window);
-    if known > 0 || was_known {
-        return Room { pages: known, guess: Guess::Known };
-    }
-    let pages = found.window.min(found.run / NEW_GROUND);
-    let is_long = cluster.mesh.is_some() && found.run >= NEW_GROUND * POPULATED_MIN;
-    let exclusive = pages > 0 && (is_long || early::is_taken(cluster, unit));
-    Room { pages, guess: Guess::New { exclusive } }
-}
-
-/// Serves the fault and opens up to `room.pages` behind it; returns how many are open there, side by side. `None` if the fault has
+/// Serves the fault and opens the pages of the window behind it; returns how many are open there, side by side. `None` if the fault has
 /// to be waited for and this may not be done here.
-fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: Room) -> Option<u32> {
+fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, window: &Window) -> Option<u32> {
     let mut opening = Opening::<SERVED_MAX>::new(cluster);
     let (mut asked, mut asked_len) = ([UnitId(0); SERVED_MAX], 0);
     let mut ask = |unit| {
@@ -140,12 +96,10 @@ fn serve_window(cluster: &Cluster, unit: UnitId, since: Time, step: i32, room: R
         Tried::Asked => ask(unit),
     }
     let (mut open, mut row) = (0, Row::new());
-    for ahead in 1..=room.pages {
-        let page = unit.0.checked_add_signed(step * ahead as i32).filter(|page| (*page as usize) < cluster.shape.pages);
-        let Some(page) = page.map(UnitId) else { break };
-        // Whose frames the engine has not mapped yet, as on new ground, nobody can ask for in advance.
-        row.next = if ahead < room.pages && room.guess == Guess::Known { step } else { 0 };
-        match early::try_ahead(cluster, Guessed { unit: page, guess: room.guess }, &mut row, since) {
+    for behind in 1..=window.pages {
+        let Some(page) = window.page(behind, cluster.shape.pages as u32).map(UnitId) else { break };
+        row.next = window.next(behind);
+        match early::try_ahead(cluster, Guessed { unit: page, guess: window.guess }, &mut row, since) {
             // The stream ends here for the time being.
             Tried::Refused => break,
             Tried::WasOpen => {}

@@ -100,11 +100,7 @@ impl<'a> Refresh<'a> {
     /// Obeys the notice of a unit, behind which that of `next` comes. True if its page is to be closed.
     pub fn obey(&mut self, unit: UnitId, next: Option<UnitId>) -> bool {
         let cluster = self.cluster;
-        self.row.next = match next {
-            Some(next) if next.0 == unit.0 + 1 => 1,
-            Some(next) if next.0 + 1 == unit.0 => -1,
-            Some(_) | None => 0,
-        };
+        self.row.next = next.map_or(0, |next| direction(unit, next));
         let verdict = self.verdict(unit);
         let row = self.row.goes_on().then_some(&mut self.row);
         let obeyed = early::obey(cluster, unit, row, self.since, verdict != Verdict::Close);
@@ -134,14 +130,8 @@ impl<'a> Refresh<'a> {
         }
         let view = self.cluster.my_view();
         let habit = Habit::of_word(self.cluster.mine().habit(view, unit).load(Ordering::Relaxed));
-        match habit.verdict(self.acquire) {
-            Verdict::Try
-                if !Credit(self.cluster.mine().view(view).refresh_credit.load(Ordering::Relaxed)).is_left() =>
-            {
-                Verdict::Close
-            }
-            verdict @ (Verdict::Refresh | Verdict::Try | Verdict::Close) => verdict,
-        }
+        let credit = || Credit(self.cluster.mine().view(view).refresh_credit.load(Ordering::Relaxed));
+        habit.verdict_with(self.acquire, credit)
     }
 
     fn ask(&mut self, unit: UnitId) {
@@ -166,5 +156,26 @@ impl<'a> Refresh<'a> {
         if self.refreshed > 0 {
             meter::count(self.cluster, Counter::PagesRefreshed, self.refreshed);
         }
+    }
+}
+
+/// Where the next page lies: right behind this one (1), right before it (-1), or elsewhere (0).
+const fn direction(unit: UnitId, next: UnitId) -> i32 {
+    match next.0.wrapping_sub(unit.0) {
+        1 => 1,
+        u32::MAX => -1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_neighbour_has_a_direction() {
+        let from_seven = |next| direction(UnitId(7), UnitId(next));
+        assert_eq!([5, 6, 7, 8, 9].map(from_seven), [0, -1, 0, 1, 0]);
+        assert_eq!(direction(UnitId(0), UnitId(1)), 1);
     }
 }
