@@ -8,7 +8,7 @@ use finespun_types::NodeId;
 
 use crate::cluster::Cluster;
 use crate::failure::Failure;
-use crate::objects;
+use crate::requests;
 use crate::wire::Request;
 
 /// Is this the build that the others run? Node 0 remembers that of the first process.
@@ -19,7 +19,7 @@ pub fn check(cluster: &Cluster, slot: usize, program: &Program) -> Result<(), Fa
         remember(cluster, build)
     } else {
         let request = Request::Build { who: cluster.processor_at(slot), build };
-        objects::ask(cluster, cluster.slot(slot), keeper, request)?.0
+        requests::ask(cluster, cluster.slot(slot), keeper, request)?.0
     };
     if first == build {
         return Ok(());

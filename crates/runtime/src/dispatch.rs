@@ -5,7 +5,7 @@ use finespun_types::NodeId;
 use crate::cluster::Cluster;
 use crate::consistency::along::{self, Told};
 use crate::wire::{self, Packet, Request};
-use crate::{builds, consistency, locks, memory, misuse, objects, threads};
+use crate::{builds, commands, consistency, locks, memory, misuse, objects, requests, threads};
 
 /// Hands a message of another node to the module that it is for.
 pub fn message(cluster: &Cluster, from: NodeId, message: &[u8]) {
@@ -19,7 +19,7 @@ pub fn message(cluster: &Cluster, from: NodeId, message: &[u8]) {
         }
         Packet::Reply { who, reply, about, contents } => {
             along::take_reply(cluster, from, reply, about, contents);
-            objects::answer_here(cluster, who, reply, contents);
+            requests::answer_here(cluster, who, reply, contents);
         }
     }
 }
@@ -29,10 +29,8 @@ fn serve_request(cluster: &Cluster, request: Request, told: &Told) {
         Request::Object { who, event } => objects::serve(cluster, who, event, told),
         Request::Migratory { mutex, message } => locks::receive(cluster, mutex, message),
         Request::Thread { who, event } => threads::serve(cluster, who, event),
-        Request::Start { who, function, argument, thread } => {
-            threads::start_here(cluster, who, (function, argument), thread)
-        }
-        Request::Build { who, build } => objects::answer(cluster, who, Ok((builds::remember(cluster, build), 0))),
+        Request::Start { who, function, argument, thread } => commands::run(cluster, who, (function, argument), thread),
+        Request::Build { who, build } => requests::answer(cluster, who, Ok((builds::remember(cluster, build), 0))),
         Request::Stop => threads::stop_here(cluster),
         Request::Heap { who, call, arguments } => memory::serve(cluster, who, call, arguments),
         Request::Touched { who, start, end } => memory::serve_touched(cluster, who, start..end),

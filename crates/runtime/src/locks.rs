@@ -15,7 +15,7 @@ use crate::consistency::along;
 use crate::failure::Failure;
 use crate::misuse;
 use crate::wire::Request;
-use crate::{consistency, meter, objects};
+use crate::{consistency, meter, requests};
 
 /// How many hand-overs inside a node may go, one after the other, before another node that waits. A mutex that all want costs
 /// 59-143 us over tcp with 0, 42-46 with 1, 24 with 2, 18 with 4, 12-18 with 8, and 6-12 without a bound (two nodes of 2 and of 4
@@ -62,12 +62,12 @@ pub fn receive(cluster: &Cluster, mutex: u64, message: Message) {
 
 fn ask(cluster: &Cluster, slot_index: usize, mutex: u64, event: Event) -> Result<u64, Failure> {
     let slot = cluster.slot(slot_index);
-    objects::expect_answer(slot);
+    requests::expect_answer(slot);
     let granted = run(cluster, cluster.me, mutex, &event)?;
     if !granted {
         cluster.flush_messages();
     }
-    Ok(objects::await_answer(cluster, slot, mutex)?.0)
+    Ok(requests::await_answer(cluster, slot, mutex)?.0)
 }
 
 /// Runs the table of a node, then does what it says. Was anybody granted?
@@ -83,10 +83,10 @@ fn run(cluster: &Cluster, at: NodeId, mutex: u64, event: &Event) -> Result<bool,
         count += 1;
     };
     let granted = node.with_table(stripe, |table| table.on_migratory_beside(word, mutex, &place, event, &mut note));
-    let granted = granted.map_err(objects::failure)?;
+    let granted = granted.map_err(Failure::from)?;
     for action in actions.into_iter().flatten() {
         match action {
-            Action::Grant(grant) => objects::grant_from(cluster, at, grant),
+            Action::Grant(grant) => requests::grant_from(cluster, at, grant),
             Action::Send { to, message } => send(cluster, at, to, mutex, message)?,
         }
     }

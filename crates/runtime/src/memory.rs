@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::heap_call::{self, Call, releases};
 use crate::touched::{self, Known, Told, Walk};
 use crate::wire::Request;
-use crate::{carriers, consistency, objects};
+use crate::{carriers, consistency, requests};
 
 /// Bytes of a page.
 const PAGE: u64 = UNIT_BYTES as u64;
@@ -35,7 +35,7 @@ pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Fa
         return result;
     }
     let request = Request::Heap { who: cluster.processor_at(slot), call: number, arguments };
-    objects::ask(cluster, cluster.slot(slot), KEEPER, request)
+    requests::ask(cluster, cluster.slot(slot), KEEPER, request)
 }
 
 /// A call that came by a message.
@@ -45,7 +45,7 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, number: u8, arguments: [u64; 3
         Some(call) => run(cluster, call),
         None => Err(Failure::new(Code::Bug, format!("call {number} of the heap does not exist"))),
     };
-    objects::answer_about(cluster, (KEEPER, carriers::HEAP), who, result);
+    requests::answer_about(cluster, (KEEPER, carriers::HEAP), who, result);
 }
 
 fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
@@ -118,7 +118,7 @@ pub fn next_touched(cluster: &Cluster, slot: Option<usize>, walk: &mut Walk) -> 
     walk.next_run(known, |manager, units| {
         let index = slot.expect("else nothing is asked about");
         let request = Request::Touched { who: cluster.processor_at(index), start: units.start, end: units.end };
-        let (start, end) = objects::ask(cluster, cluster.slot(index), manager, request)?;
+        let (start, end) = requests::ask(cluster, cluster.slot(index), manager, request)?;
         Ok(Told { start: start as u32, end: end as u32 })
     })
 }
@@ -129,7 +129,7 @@ pub fn serve_touched(cluster: &Cluster, who: ProcessorId, units: Range<u32>) {
         let is_mine = cluster.place(cluster.me, unit).manager == cluster.me;
         (is_mine && (unit.0 as usize) < cluster.shape.pages).then(|| cluster.mine().has_given_home(unit))
     });
-    objects::answer(cluster, who, Ok((u64::from(start), u64::from(end))));
+    requests::answer(cluster, who, Ok((u64::from(start), u64::from(end))));
 }
 
 #[cfg(test)]

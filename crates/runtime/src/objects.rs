@@ -1,96 +1,19 @@
 //! Mutexes, conditions, barriers and flags: brings events to the tables of `finespun_sync`, and grants to the waiters.
 //!
-//! Where the manager's memory is mapped the caller changes the word beside its table, or runs the table; else it sends the event. Either way the caller waits in its own
-//! slot, and whoever runs the table writes the grant there and wakes it: no third process is in between.
+//! Where the manager's memory is mapped the caller changes the word beside its table, or runs the table; else it sends the event. Either
+//! way the caller waits for the grant ([`requests`]): no third process is in between.
 
-use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
-use finespun_errors::Code;
-use finespun_sync::{Error, Event, Grant, Place, Quick, Table, Word, Wrong};
+use finespun_sync::{Event, Grant, Place, Quick, Table, Word};
 use finespun_sys::clock;
 use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along::{self, Told};
 use crate::failure::Failure;
-use crate::sys::slot::Slot;
-use crate::wire::{Mailbox, Reply, Request};
-use crate::{asleep, carriers, locks, meter, names, wait};
-
-/// Makes the slot ready for one answer.
-pub fn expect_answer(slot: &Slot) {
-    slot.granted.store(0, Ordering::Relaxed);
-}
-
-/// Waits for the answer, that of an object or of the thread table: see [`crate::asleep`].
-pub fn await_answer(cluster: &Cluster, slot: &Slot, from: u64) -> Result<(u64, u64), Failure> {
-    wait::until_changed_for(cluster, &slot.granted, 0, &slot.asleep, from);
-    let status = slot.status.load(Ordering::Relaxed);
-    if status == 0 {
-        return Ok((slot.value.load(Ordering::Relaxed), slot.extra.load(Ordering::Relaxed)));
-    }
-    let code = Code::ALL.iter().copied().find(|code| *code as u32 == status).unwrap_or(Code::Bug);
-    Err(Failure { code, what: slot.text.read() })
-}
-
-/// Sends a request to a node and waits for the answer.
-pub fn ask(cluster: &Cluster, slot: &Slot, to: NodeId, request: Request) -> Result<(u64, u64), Failure> {
-    let from = match request {
-        Request::Object { event, .. } => event.object(),
-        Request::Thread { .. } => asleep::THREADS,
-        Request::Migratory { .. } | Request::Start { .. } | Request::Build { .. } => asleep::NOTHING,
-        Request::Stop | Request::Heap { .. } | Request::Touched { .. } => asleep::NOTHING,
-    };
-    expect_answer(slot);
-    along::send_request(cluster, to, request);
-    cluster.mesh().flush();
-    await_answer(cluster, slot, from)
-}
-
-/// Gives a processor of the job its answer.
-pub fn answer(cluster: &Cluster, who: ProcessorId, result: Result<(u64, u64), Failure>) {
-    answer_about(cluster, (NodeId(0), carriers::NOTHING), who, result);
-}
-
-/// The same, from the heap or the threads at `keeper`: with what their releasers knew.
-pub fn answer_about(cluster: &Cluster, keeper: (NodeId, u64), who: ProcessorId, result: Result<(u64, u64), Failure>) {
-    let mailbox = Mailbox::Answer;
-    match result {
-        Ok((value, extra)) => deliver(cluster, keeper, who, Reply { mailbox, status: 0, value, extra }, ""),
-        Err(Failure { code, what }) => {
-            deliver(cluster, keeper, who, Reply { mailbox, status: code as u16, value: 0, extra: 0 }, &what);
-        }
-    }
-}
-
-fn deliver(cluster: &Cluster, (keeper, about): (NodeId, u64), who: ProcessorId, reply: Reply, text: &str) {
-    let (node, _) = cluster.slot_of(who);
-    if cluster.runs_tables_of(node) {
-        along::granted(cluster, keeper, about, node);
-        answer_here(cluster, who, reply, text.as_bytes());
-    } else {
-        along::send_reply(cluster, node, who, reply, about, text.as_bytes());
-    }
-}
-
-/// Gives a processor whose node's memory is mapped its answer.
-pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8]) {
-    let (node, index) = cluster.slot_of(who);
-    let slot = cluster.at(node).slot(index);
-    if reply.mailbox == Mailbox::Signal {
-        slot.signalled.store(1, Ordering::SeqCst);
-        return wait::wake(cluster, &slot.signalled, &slot.signal_sleepers);
-    }
-    slot.value.store(reply.value, Ordering::Relaxed);
-    slot.extra.store(reply.extra, Ordering::Relaxed);
-    slot.status.store(u32::from(reply.status), Ordering::Relaxed);
-    if reply.status != 0 {
-        slot.text.write(text);
-    }
-    slot.granted.store(1, Ordering::SeqCst);
-    wait::wake(cluster, &slot.granted, &slot.asleep);
-}
+use crate::wire::{Mailbox, Request};
+use crate::{locks, meter, requests, wait};
 
 /// One event of this processor for an object: returns when it is granted, or taken where nothing is granted.
 pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, Failure> {
@@ -104,14 +27,14 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
         meter::count(cluster, Counter::SyncMessages, 1);
     }
     if !cluster.runs_tables_of(manager) {
-        return Ok(ask(cluster, slot, manager, Request::Object { who, event })?.0);
+        return Ok(requests::ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
-    expect_answer(slot);
+    requests::expect_answer(slot);
     run_table(cluster, &at, event, &along::of_mine(cluster, event))?;
     if !is_granted(event) {
         return Ok(0);
     }
-    Ok(await_answer(cluster, slot, event.object())?.0)
+    Ok(requests::await_answer(cluster, slot, event.object())?.0)
 }
 
 /// The quick way, by the word; `None` if the event is for the table.
@@ -135,9 +58,9 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, told: &Told) {
         Ok(()) if is_granted(event) => {}
         Ok(()) => {
             meter::count(cluster, Counter::SyncMessages, 1);
-            answer(cluster, who, Ok((0, 0)));
+            requests::answer(cluster, who, Ok((0, 0)));
         }
-        Err(failure) => answer(cluster, who, Err(failure)),
+        Err(failure) => requests::answer(cluster, who, Err(failure)),
     }
 }
 
@@ -160,7 +83,7 @@ fn run_table(cluster: &Cluster, at: &Place, event: Event, told: &Told) -> Result
         Event::TryWriteLock { .. } | Event::RwUnlock { .. } | Event::Leave { .. } => Mailbox::Answer,
     };
     let keeper = (at.node, event.object());
-    let deliver = |grant| deliver_grant(cluster, keeper, grant, mailbox);
+    let deliver = |grant| requests::grant_about(cluster, keeper, grant, mailbox);
     let word = cluster.word_of(at);
     let (mut put_off, mut count) = ([None; PUT_OFF], 0);
     // What a grant tells is what is known under the lock.
@@ -180,21 +103,9 @@ fn run_table(cluster: &Cluster, at: &Place, event: Event, told: &Told) -> Result
             None => table.on(event, granted),
         }
     };
-    cluster.at(at.node).with_table(at.table as usize, run).map_err(failure)?;
+    cluster.at(at.node).with_table(at.table as usize, run).map_err(Failure::from)?;
     put_off.into_iter().flatten().for_each(deliver);
     Ok(())
-}
-
-/// Tells a processor that the table of `at` has granted it something.
-pub fn grant_from(cluster: &Cluster, at: NodeId, grant: Grant) {
-    deliver_grant(cluster, (at, carriers::NOTHING), grant, Mailbox::Answer);
-}
-
-fn deliver_grant(cluster: &Cluster, at: (NodeId, u64), grant: Grant, mailbox: Mailbox) {
-    if cluster.slot_of(grant.who).0 != at.0 {
-        meter::count(cluster, Counter::SyncMessages, 1);
-    }
-    deliver(cluster, at, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
 }
 
 /// Queues for a condition, then gives up the mutex.
@@ -253,24 +164,5 @@ const fn is_granted(event: Event) -> bool {
         // The grant of an Enqueue comes with a signal, after the mutex was given up.
         Event::Enqueue { .. } | Event::Unlock { .. } | Event::SetFlag { .. } | Event::ResetFlag { .. } => false,
         Event::Signal { .. } | Event::Broadcast { .. } | Event::RwUnlock { .. } => false,
-    }
-}
-
-/// An error of a table as one of a call.
-pub fn failure(error: Error) -> Failure {
-    let worded = |code, what: &dyn Display| Failure { code, what: names::named(&what.to_string()) };
-    match error {
-        Error::Misuse(misuse) => worded(code_of(misuse.wrong), &misuse),
-        Error::Full { .. } => worded(Code::TooManyObjects, &error),
-        Error::Impossible(_) => worded(Code::Bug, &error),
-    }
-}
-
-const fn code_of(wrong: Wrong) -> Code {
-    match wrong {
-        Wrong::NotHeld | Wrong::NotHeldHere | Wrong::NotOwner { .. } => Code::NotOwner,
-        Wrong::Relock => Code::Relock,
-        Wrong::CountMismatch { .. } | Wrong::TooManyArrived { .. } => Code::BarrierCount,
-        Wrong::CountZero | Wrong::FlagBusy { .. } | Wrong::WrongKind { .. } => Code::Argument,
     }
 }

@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use finespun_sys::clock::ticks;
 use finespun_sys::process::thread_id;
-use finespun_types::{Bucket, NodeId, ViewId};
+use finespun_types::Bucket;
 
 use crate::cluster::Cluster;
+use crate::commands::{self, END, RUN};
 use crate::failure::Failure;
 use crate::sys::slot::Slot;
-use crate::threads::{self, END, NOTHING, RUN};
-use crate::{consistency, meter, process, wait};
+use crate::{consistency, meter, process, threads, wait};
 
 /// A thread that is to be made in this process.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +45,6 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// The program's main runs in this process.
 pub fn main_runs() {
     RUNNING.fetch_add(1, Ordering::SeqCst);
-}
-
-/// Wakes the keeper of a place.
-pub fn ring(cluster: &Cluster, node: NodeId, slot: usize) {
-    let view = cluster.at(node).view(ViewId(cluster.shape.view_of_place(slot) as u8));
-    view.bell.fetch_add(1, Ordering::SeqCst);
-    wait::wake(cluster, &view.bell, &view.bell_sleepers);
 }
 
 /// Keeps this view's places until the job ends: `make` makes a thread, which calls [`begin`] and [`end`].
@@ -90,8 +83,7 @@ fn take(cluster: &Cluster, index: usize, make: impl Fn(Work)) {
         argument: slot.argument.load(Ordering::Relaxed),
         thread: slot.thread.load(Ordering::Relaxed),
     };
-    // Not over a command to end that came meanwhile.
-    if slot.command.compare_exchange(RUN, NOTHING, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+    if commands::taken(slot) {
         if RUNNING.fetch_add(1, Ordering::SeqCst) > 0 {
             several_threads(cluster);
         }

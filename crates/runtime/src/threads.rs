@@ -3,23 +3,17 @@
 
 use std::sync::atomic::Ordering;
 
-use finespun_errors::Code;
-use finespun_sync::threads::{Action, Error, Event, Handle};
+use finespun_sync::threads::{Action, Event, Handle};
 use finespun_types::{Bucket, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along;
 use crate::failure::Failure;
 use crate::wire::Request;
-use crate::{asleep, carriers, consistency, meter, names, objects, places, wait};
+use crate::{asleep, carriers, commands, consistency, meter, misuse, requests, wait};
 
 /// The node that keeps the job's threads.
 const KEEPER: NodeId = NodeId(0);
-
-/// Commands in a slot: nothing to do; run a function; end.
-pub const NOTHING: u32 = 0;
-pub const RUN: u32 = 1;
-pub const END: u32 = 2;
 
 /// Says that a processor runs the program's main, for good.
 pub fn begin_main(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
@@ -87,18 +81,17 @@ pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u6
     let slot = cluster.slot(slot_index);
     loop {
         meter::timed(cluster, Bucket::BarrierWait, || {
-            wait::until_changed_for(cluster, &slot.command, NOTHING, &slot.command_sleepers, asleep::WORK);
+            wait::until_changed_for(cluster, &slot.command, commands::NOTHING, &slot.command_sleepers, asleep::WORK);
         });
-        if slot.command.load(Ordering::Acquire) == END {
+        if slot.command.load(Ordering::Acquire) == commands::END {
             return;
         }
         consistency::acquire(cluster);
         let result = run(slot.function.load(Ordering::Relaxed), slot.argument.load(Ordering::Relaxed));
         consistency::release(cluster);
-        // Not over a command to end that came meanwhile.
-        let _ = slot.command.compare_exchange(RUN, NOTHING, Ordering::SeqCst, Ordering::Relaxed);
+        commands::taken(slot);
         if let Err(failure) = finished(cluster, slot_index, result) {
-            crate::misuse::end_job(crate::misuse::place(cluster), &failure);
+            misuse::end_job(misuse::place(cluster), &failure);
         }
         cluster.flush_messages();
     }
@@ -109,7 +102,7 @@ pub fn stop_all(cluster: &Cluster) {
     for node in 0..cluster.shape.nodes {
         let node = NodeId(node as u8);
         if cluster.runs_tables_of(node) {
-            stop_slots(cluster, node, 0..cluster.shape.processors_per_node());
+            commands::end(cluster, node, 0..cluster.shape.processors_per_node());
         } else {
             along::send_request(cluster, node, Request::Stop);
         }
@@ -120,21 +113,12 @@ pub fn stop_all(cluster: &Cluster) {
 /// Tells the serving threads of this process to end.
 pub fn stop_own(cluster: &Cluster) {
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
-    stop_slots(cluster, cluster.me, first..first + cluster.shape.threads);
+    commands::end(cluster, cluster.me, first..first + cluster.shape.threads);
 }
 
 /// The request to end arrived here.
 pub fn stop_here(cluster: &Cluster) {
-    stop_slots(cluster, cluster.me, 0..cluster.shape.processors_per_node());
-}
-
-fn stop_slots(cluster: &Cluster, node: NodeId, slots: std::ops::Range<usize>) {
-    for index in slots {
-        let slot = cluster.at(node).slot(index);
-        slot.command.store(END, Ordering::SeqCst);
-        wait::wake(cluster, &slot.command, &slot.command_sleepers);
-        places::ring(cluster, node, index);
-    }
+    commands::end(cluster, cluster.me, 0..cluster.shape.processors_per_node());
 }
 
 /// An event that came by a message.
@@ -145,36 +129,22 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
             | Event::Join { .. }
             | Event::Spawn { .. }
             | Event::Detach { .. }
-            | Event::Quiet { .. } => objects::answer(cluster, who, Err(failure)),
-            Event::Begin { .. } | Event::Finished { .. } => {
-                crate::misuse::end_job(crate::misuse::place(cluster), &failure)
-            }
+            | Event::Quiet { .. } => requests::answer(cluster, who, Err(failure)),
+            Event::Begin { .. } | Event::Finished { .. } => misuse::end_job(misuse::place(cluster), &failure),
         }
     }
-}
-
-/// A processor whose node's memory is mapped is to run a function.
-pub fn start_here(cluster: &Cluster, who: ProcessorId, (function, argument): (u64, u64), thread: Handle) {
-    let (node, index) = cluster.slot_of(who);
-    let slot = cluster.at(node).slot(index);
-    slot.function.store(function, Ordering::Relaxed);
-    slot.argument.store(argument, Ordering::Relaxed);
-    slot.thread.store(thread.0, Ordering::Relaxed);
-    slot.command.store(RUN, Ordering::SeqCst);
-    wait::wake(cluster, &slot.command, &slot.command_sleepers);
-    places::ring(cluster, node, index);
 }
 
 /// An event that is answered.
 fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64), Failure> {
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
     if !cluster.runs_tables_of(KEEPER) {
-        return objects::ask(cluster, slot, KEEPER, Request::Thread { who, event });
+        return requests::ask(cluster, slot, KEEPER, Request::Thread { who, event });
     }
-    objects::expect_answer(slot);
+    requests::expect_answer(slot);
     along::released_by_thread(cluster, KEEPER, event);
     run_machine(cluster, event)?;
-    objects::await_answer(cluster, slot, asleep::THREADS)
+    requests::await_answer(cluster, slot, asleep::THREADS)
 }
 
 /// An event that is not.
@@ -192,32 +162,21 @@ fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failur
 fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
     let perform = &mut |action| match action {
         Action::Start { who, function, argument, thread } => start(cluster, who, (function, argument), thread),
-        Action::Created { by, thread } => objects::answer(cluster, by, Ok((thread.0, 0))),
-        Action::Refused { by, unjoined } => objects::answer(cluster, by, Ok((0, u64::from(unjoined)))),
+        Action::Created { by, thread } => requests::answer(cluster, by, Ok((thread.0, 0))),
+        Action::Refused { by, unjoined } => requests::answer(cluster, by, Ok((0, u64::from(unjoined)))),
         Action::Joined { by, result } => {
-            objects::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((result, 0)))
+            requests::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((result, 0)))
         }
-        Action::Done { by } => objects::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((0, 0))),
+        Action::Done { by } => requests::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((0, 0))),
     };
-    cluster.at(KEEPER).with_threads(|threads| threads.on(event, perform)).map_err(|error| {
-        let code = match error {
-            Error::Impossible { .. } => Code::Bug,
-            Error::NoProcessor { .. } | Error::NoThread { .. } | Error::JoinedAlready { .. } => Code::Argument,
-            Error::JoinPending { .. } | Error::JoinSelf { .. } | Error::Detached { .. } => Code::Argument,
-            Error::NoNode { .. } => Code::Argument,
-        };
-        let text = error.to_string();
-        // A number that the caller gave is shown as it was given.
-        let what = if matches!(error, Error::NoProcessor { .. }) { text } else { names::named(&text) };
-        Failure { code, what }
-    })
+    cluster.at(KEEPER).with_threads(|threads| threads.on(event, perform)).map_err(Failure::from)
 }
 
 fn start(cluster: &Cluster, who: ProcessorId, work: (u64, u64), thread: Handle) {
     let (node, _) = cluster.slot_of(who);
     if cluster.runs_tables_of(node) {
         along::granted(cluster, KEEPER, carriers::THREADS, node);
-        start_here(cluster, who, work, thread);
+        commands::run(cluster, who, work, thread);
     } else {
         let (function, argument) = work;
         along::send_request(cluster, node, Request::Start { who, function, argument, thread });

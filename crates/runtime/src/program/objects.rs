@@ -156,7 +156,7 @@ pub fn wait_condition_for(condition: usize, mutex: usize, limit_ns: u64) -> Resu
         let signalled = meter::timed(cluster, Bucket::LockWait, || {
             let signalled = objects::wait_condition_for(cluster, slot, condition as u64, mutex as u64, limit_ns)?;
             acquire_mutex(cluster, slot, mutex as u64)?;
-            Ok(signalled)
+            Ok::<_, Failure>(signalled)
         })?;
         consistency::acquire(cluster);
         Ok(signalled)
