@@ -26,6 +26,7 @@ extern crate std;
 pub mod allocation;
 pub mod homes;
 mod later;
+pub mod lazy;
 mod limits;
 pub mod objects;
 mod routes;

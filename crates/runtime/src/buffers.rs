@@ -11,7 +11,8 @@ use finespun_sys::stack;
 use finespun_types::{Access, Counter, UNIT_BYTES, UnitId};
 
 use crate::cluster::Cluster;
-use crate::{faults, meter, nest, process};
+use crate::consistency::units;
+use crate::{faults, meter, process};
 
 /// The shared space of this process; empty while the runtime is not running. Relaxed: whoever has a pointer into the
 /// space got it after `opened`, and a stale answer after `closed` only costs time.
@@ -71,7 +72,7 @@ pub(crate) fn make_valid(address: usize, bytes: usize, writes: bool) {
     let _signals = Inside::new();
     let needed = if writes { Access::Write } else { Access::Read };
     for unit in units_of(cluster, address, bytes) {
-        if nest::access(cluster, unit) < needed {
+        if units::access(cluster, unit) < needed {
             faults::serve(cluster, unit, writes);
         }
     }

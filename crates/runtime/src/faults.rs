@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-use finespun_engine::{Fault, Todo};
 use finespun_errors::{Code, Place, Report};
 use finespun_sys::faults::FaultKind;
 use finespun_sys::view::Mechanism;
@@ -16,9 +15,8 @@ use finespun_types::{Bucket, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::failure::Failure;
-use crate::mappings::Change;
 use crate::sys::process::exit_now;
-use crate::{meter, misuse, nest, pointers, policy, process, tmk, wait};
+use crate::{consistency, meter, misuse, pointers, policy, process};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -131,24 +129,5 @@ fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
     if policy::fault_seen(cluster, unit, writes, since) {
         return;
     }
-    if tmk::runs(cluster) {
-        return tmk::fault(cluster, unit, writes);
-    }
-    let fault = Fault { view: cluster.my_view(), writes, since };
-    // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
-    let answered = cluster.mesh.is_none() && !nest::revokes(cluster);
-    let mut last = wait::last_event(cluster);
-    let mut next = fault.next(None, answered);
-    loop {
-        next = match next {
-            Todo::Present(demand) => fault.next(Some(nest::present(cluster, unit, demand, Change::Grow)), answered),
-            Todo::Over => return cluster.flush_messages(),
-            Todo::Wait => {
-                cluster.flush_messages();
-                wait::for_event(cluster, last);
-                last = wait::last_event(cluster);
-                fault.next(None, answered)
-            }
-        };
-    }
+    consistency::fault(cluster, unit, writes, since);
 }

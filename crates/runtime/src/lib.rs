@@ -1,13 +1,14 @@
 //! The live runtime of a node.
 //!
 //! ```text
-//!    program --fault--> faults --> nest: the tables of finespun_protocol, actions on memory; live: which protocol
+//!    program --fault--> faults --> consistency: the one choice between two engines (engine: which one a job has)
+//!                                    nest: the tables of home-based protocols, actions on memory; live: which protocol
+//!                                    tmk: lazy release consistency, likewise
 //!    program --lock --> objects, barrier, threads: the machines of finespun_sync
 //!                       places: threads of a program with as many as it likes
-//!                       consistency: release before, acquire after
-//!                       policy: what may be fetched early, and which rights are kept; faults and consistency ask it
+//!                       consistency: release before, acquire after; what is told along with grants and releases
+//!                       policy: what may be fetched early, and which rights are kept; faults and nest ask it
 //!                       mappings: opens, closes and write-protects pages of this process's view
-//!                       engine: which of the two engines a job has; consistency/along: what they tell with grants and releases
 //!    communication thread: revoke (protocols that take mappings away at once)
 //!    wait: who waits, polls --message--> poll --hook--> dispatch: the module that the message is for; service: a node's own process
 //!    process: what this process is, which all ask; start, end: how it becomes so
@@ -32,6 +33,7 @@ mod engine;
 mod failure;
 mod faults;
 mod globals;
+mod guesses;
 mod heap_call;
 mod inherited;
 mod join;

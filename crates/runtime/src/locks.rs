@@ -11,11 +11,11 @@ use finespun_sync::migratory::{Action, Event, Message, Place};
 use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
-use crate::consistency::along;
+use crate::consistency::{along, units};
 use crate::failure::Failure;
 use crate::misuse;
 use crate::wire::Request;
-use crate::{consistency, meter, requests};
+use crate::{meter, requests};
 
 /// How many hand-overs inside a node may go, one after the other, before another node that waits. A mutex that all want costs
 /// 59-143 us over tcp with 0, 42-46 with 1, 24 with 2, 18 with 4, 12-18 with 8, and 6-12 without a bound (two nodes of 2 and of 4
@@ -118,7 +118,7 @@ fn send(cluster: &Cluster, from: NodeId, to: NodeId, mutex: u64, message: Messag
 /// and the views see each other's stores in the one frame.
 pub fn heirs(cluster: &Cluster) -> Range<u32> {
     let shape = &cluster.shape;
-    let (first, count) = if consistency::releases_whole_node(cluster) {
+    let (first, count) = if units::releases_whole_node(cluster) {
         (0, shape.processors_per_node())
     } else {
         (usize::from(cluster.my_view().0) * shape.threads, shape.threads)

@@ -8,12 +8,12 @@ use finespun_heap::{BLOCK_LOG2_MAX, Heap, Policy};
 use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
 
 use crate::cluster::Cluster;
-use crate::consistency::along;
+use crate::consistency::{along, units};
 use crate::failure::Failure;
 use crate::heap_call::{self, Call, releases};
 use crate::touched::{self, Known, Told, Walk};
 use crate::wire::Request;
-use crate::{carriers, consistency, requests};
+use crate::{carriers, requests};
 
 /// Bytes of a page.
 const PAGE: u64 = UNIT_BYTES as u64;
@@ -110,7 +110,7 @@ pub fn dealt(block: u64) -> Policy {
 /// # Errors
 /// A bug of ours.
 pub fn next_touched(cluster: &Cluster, slot: Option<usize>, walk: &mut Walk) -> Result<Option<Range<u32>>, Failure> {
-    let known = |unit| match consistency::is_touched(cluster, unit) {
+    let known = |unit| match units::is_touched(cluster, unit) {
         Some(true) => Known::Touched,
         Some(false) => Known::Untouched,
         None => slot.map_or(Known::Touched, |_| Known::By(cluster.place(cluster.me, unit).manager)),

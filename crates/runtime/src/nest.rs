@@ -22,7 +22,6 @@ use std::marker::PhantomData;
 use finespun_diff::DiffBuffer;
 use finespun_engine::Transaction;
 use finespun_job::switches::Rewrites;
-use finespun_protocol::Family;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
 use finespun_protocol::cashmere::migration::Migrating;
@@ -32,26 +31,25 @@ use finespun_types::{Access, NodeId, UnitId};
 
 use crate::attached::Attached;
 use crate::cluster::Cluster;
+use crate::engine::Tables;
 use crate::join::{self, Joined, Outbox};
 use crate::live::Live;
 use crate::mappings::{Change, Wanted};
 use crate::sys::buffers::Copied;
 use crate::sys::segment::Release;
-use crate::{meter, misuse, tmk};
+use crate::{meter, misuse};
 
-/// Evaluates an expression with the tables of a family, or another where the protocol is not home-based.
+/// Evaluates an expression with a home-based protocol's tables, which have its name.
 macro_rules! with_tables {
-    ($family:expr, $P:ident => $body:expr, $lazy:expr) => {
-        with_tables!(@of Cashmere Broadcasting Migrating StringsRc StringsSc; $family, $P => $body, $lazy)
+    ($tables:expr, $P:ident => $body:expr) => {
+        with_tables!(@of Cashmere Broadcasting Migrating StringsRc StringsSc; $tables, $P => $body)
     };
-    // The tables of a family have its name.
-    (@of $($tables:ident)*; $family:expr, $P:ident => $body:expr, $lazy:expr) => {
-        match $family {
-            $(Family::$tables => {
-                type $P = $tables;
+    (@of $($name:ident)*; $tables:expr, $P:ident => $body:expr) => {
+        match $tables {
+            $(Tables::$name => {
+                type $P = $name;
                 $body
             })*
-            Family::Tmk => $lazy,
         }
     };
 }
@@ -59,6 +57,7 @@ macro_rules! with_tables {
 mod actions;
 pub mod early;
 mod scene;
+pub mod steps;
 
 use scene::{Early, Scene};
 
@@ -69,31 +68,37 @@ struct Nest<'a, 'm, P: Live> {
 }
 
 /// A view of this process presents an event about a unit. A release presents by [`flush`].
-pub fn present(cluster: &Cluster, unit: UnitId, demand: Demand, change: Change) -> Outcome {
-    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, change, None), no_nest())
+pub fn present(cluster: &Cluster, tables: Tables, unit: UnitId, demand: Demand, change: Change) -> Outcome {
+    with_tables!(tables, P => Nest::<P>::present(cluster, unit, demand, change, None))
 }
 
 /// A release of this process's view flushes a unit, with a collector for messages if the caller joins them.
 pub fn flush(
     cluster: &Cluster,
+    tables: Tables,
     unit: UnitId,
     demand: Demand,
     change: Change,
     outbox: Option<&mut Outbox<'_>>,
 ) -> Outcome {
-    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     let release = (&mut DiffBuffer::new(), outbox);
-    with_tables!(cluster.shape.family, P => Nest::<P>::present(cluster, unit, demand, change, Some(release)), no_nest())
+    with_tables!(tables, P => Nest::<P>::present(cluster, unit, demand, change, Some(release)))
 }
 
 /// A message from another node arrived, given by its words.
-pub fn receive(cluster: &Cluster, from: NodeId, unit: UnitId, words: (u8, u64), attached: Attached<'_>) {
-    with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, None), misuse::malformed_message(cluster, from));
+pub fn receive(
+    cluster: &Cluster,
+    tables: Tables,
+    from: NodeId,
+    unit: UnitId,
+    words: (u8, u64),
+    attached: Attached<'_>,
+) {
+    with_tables!(tables, P => Nest::<P>::receive(cluster, from, unit, words, attached, None));
 }
 
 /// Joined messages arrived: what they bring about is joined likewise. False if they cannot be read.
-pub fn receive_joined(cluster: &Cluster, from: NodeId, message: &[u8]) -> bool {
+pub fn receive_joined(cluster: &Cluster, tables: Tables, from: NodeId, message: &[u8]) -> bool {
     let (mut outbox, mut rest) = (Outbox::of_handler(message), message);
     while !rest.is_empty() {
         let Some(Joined { unit, words, attached }) = join::next(&mut rest) else { return false };
@@ -101,57 +106,55 @@ pub fn receive_joined(cluster: &Cluster, from: NodeId, message: &[u8]) -> bool {
             return false;
         }
         let outbox = Some(&mut outbox);
-        with_tables!(cluster.shape.family, P => Nest::<P>::receive(cluster, from, unit, words, attached, outbox), return false);
+        with_tables!(tables, P => Nest::<P>::receive(cluster, from, unit, words, attached, outbox));
     }
     outbox.send(cluster);
     true
 }
 
 /// What this process's view may do with a unit, by the books.
-pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
+pub fn access(cluster: &Cluster, tables: Tables, unit: UnitId) -> Access {
     let view = cluster.my_view();
-    with_tables!(
-        cluster.shape.family,
-        P => P::access(cluster.mine().lock(unit).state::<P>(), view),
-        tmk::access(cluster, unit)
-    )
+    with_tables!(tables, P => P::access(cluster.mine().lock(unit).state::<P>(), view))
 }
 
 /// May a release leave its view the right to write?
-pub fn keeps_rights(cluster: &Cluster) -> bool {
-    cluster.job.switches.rewrites == Rewrites::Keep && with_tables!(cluster.shape.family, P => P::KEEPS, false)
+pub fn keeps_rights(cluster: &Cluster, tables: Tables) -> bool {
+    cluster.job.switches.rewrites == Rewrites::Keep && with_tables!(tables, P => P::KEEPS)
 }
 
 /// What this process's view may do with a unit that its release flushes now; and how many releases ago it flushed a change of the unit
 /// before, if this is a release by which they are counted.
-pub fn before_flush(cluster: &Cluster, unit: UnitId, release: Option<Release>) -> (Access, Option<u32>) {
+pub fn before_flush(
+    cluster: &Cluster,
+    tables: Tables,
+    unit: UnitId,
+    release: Option<Release>,
+) -> (Access, Option<u32>) {
     let view = cluster.my_view();
-    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
     with_tables!(
-        cluster.shape.family,
+        tables,
         P => {
             let mut locked = cluster.mine().lock(unit);
             let ago = release.and_then(|release| locked.flushed_in(release));
             (P::access(locked.state::<P>(), view), ago)
-        },
-        no_nest()
+        }
     )
 }
 
 /// The home of a unit, as this node or the manager's memory knows it.
-pub fn home(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
-    let last_writer = || cluster.place(cluster.me, unit).fixed_home.or_else(|| tmk::last_writer(cluster, unit));
-    with_tables!(cluster.shape.family, P => known_home::<P>(cluster, unit), last_writer())
+pub fn home(cluster: &Cluster, tables: Tables, unit: UnitId) -> Option<NodeId> {
+    with_tables!(tables, P => known_home::<P>(cluster, unit))
 }
 
 /// Is the dirty list the node's, so that a release by any view flushes it?
-pub fn releases_node(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::RELEASES_NODE, false)
+pub const fn releases_node(tables: Tables) -> bool {
+    with_tables!(tables, P => P::RELEASES_NODE)
 }
 
 /// Are mappings taken away while programs compute?
-pub fn revokes(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::REVOKES, false)
+pub const fn revokes(tables: Tables) -> bool {
+    with_tables!(tables, P => P::REVOKES)
 }
 
 fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {

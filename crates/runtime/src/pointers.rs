@@ -20,8 +20,9 @@ use finespun_sys::watch::Image;
 use finespun_types::{Access, UnitId};
 
 use crate::cluster::Cluster;
+use crate::consistency::units;
 use crate::sys::frames::Page;
-use crate::{meter, misuse, nest};
+use crate::{meter, misuse};
 
 /// No process tells of more words than this.
 const TOLD_MAX: usize = 1000;
@@ -98,7 +99,7 @@ fn look_at_all(cluster: &Cluster) {
             let bit = bits.trailing_zeros();
             bits &= bits - 1;
             let unit = UnitId(index as u32 * 64 + bit);
-            if nest::access(cluster, unit) != Access::Write {
+            if units::access(cluster, unit) != Access::Write {
                 // Another store faults, and comes back. A store between the two lines does too, before it is done.
                 word.fetch_and(!(1 << bit), Ordering::Relaxed);
             }

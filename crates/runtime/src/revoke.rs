@@ -19,6 +19,7 @@ use finespun_sys::process::{SignalsBlocked, thread_id};
 use finespun_types::{Counter, UnitId};
 
 use crate::cluster::Cluster;
+use crate::engine::Tables;
 use crate::mappings::Change;
 use crate::{closing, meter, nest, wait};
 
@@ -30,7 +31,7 @@ pub const HOLD_NS: u64 = 20_000;
 ///
 /// # Errors
 /// The kernel's, when no thread can be made.
-pub fn start(cluster: &'static Cluster) -> std::io::Result<()> {
+pub fn start(cluster: &'static Cluster, tables: Tables) -> std::io::Result<()> {
     // The new thread inherits the mask, and never lets a signal in.
     let _signals = SignalsBlocked::new();
     let slot = meter::slot_index();
@@ -38,13 +39,13 @@ pub fn start(cluster: &'static Cluster) -> std::io::Result<()> {
         if let Some(slot) = slot {
             meter::become_slot(slot);
         }
-        serve(cluster);
+        serve(cluster, tables);
     })?;
     Ok(())
 }
 
 /// For the life of the process: others may need its mappings gone as long as it has any.
-fn serve(cluster: &Cluster) {
+fn serve(cluster: &Cluster, tables: Tables) {
     let (node, id) = (cluster.mine(), cluster.my_view());
     let view = node.view(id);
     view.helpers[0].store(thread_id(), Ordering::Relaxed);
@@ -61,7 +62,7 @@ fn serve(cluster: &Cluster) {
         taken.each_portion(|units| {
             for &mut unit in units {
                 meter::count(cluster, Counter::Revocations, 1);
-                nest::present(cluster, UnitId(unit), Demand::Invalidate { view: id }, Change::Shrink);
+                nest::present(cluster, tables, UnitId(unit), Demand::Invalidate { view: id }, Change::Shrink);
             }
         });
         cluster.flush_messages();

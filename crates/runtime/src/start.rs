@@ -13,6 +13,7 @@ use finespun_sys::view::{Mechanism, View};
 use finespun_types::UNIT_BYTES;
 
 use crate::cluster::Cluster;
+use crate::consistency::units;
 use crate::end::leave;
 use crate::failure::Failure;
 use crate::inherited::{Inherited, faults_wanted, space_base};
@@ -21,8 +22,8 @@ use crate::process::{Model, Runtime};
 use crate::sys::shape::fingerprint;
 use crate::sys::{descriptors, process as own_process};
 use crate::{
-    buffers, builds, dispatch, faults, globals, limits, meter, misuse, names, nest, pointers, private_locks, process,
-    revoke, threads, watch,
+    buffers, builds, dispatch, faults, globals, limits, meter, misuse, names, pointers, private_locks, process, revoke,
+    threads, watch,
 };
 
 /// How functions of the program are run.
@@ -170,8 +171,8 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     let addresses = cluster.view.as_ref().map_or(0..0, |(_, mapping)| mapping.addresses());
     buffers::opened(addresses, globals.clone());
     faults::install(cluster).map_err(machine("the fault handler could not be installed"))?;
-    if nest::revokes(cluster) {
-        revoke::start(cluster).map_err(machine("a thread could not be made"))?;
+    if let Some(tables) = units::revoking(cluster) {
+        revoke::start(cluster, tables).map_err(machine("a thread could not be made"))?;
     }
     let before_fork = (!globals.is_empty()).then_some(globals::before_fork as extern "C" fn());
     own_process::on_fork(before_fork, forked).map_err(machine("pthread_atfork"))?;

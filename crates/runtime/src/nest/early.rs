@@ -13,132 +13,45 @@ use finespun_protocol::page::{Ahead, Demand, Outcome, Protocol, Time};
 use finespun_types::{Access, NodeId, UnitId};
 
 use super::scene::{self, Early, Scene};
-use super::{Broadcasting, Cashmere, Family, Migrating, Nest, StringsRc, StringsSc};
+use super::{Broadcasting, Cashmere, Migrating, Nest, StringsRc, StringsSc};
 use crate::cluster::Cluster;
+use crate::engine::Tables;
+use crate::guesses::{Guess, Guessed, Obeyed, Tried};
 use crate::live::Live;
 use crate::mappings::Change;
+use crate::misuse;
 use crate::sys::frames::Row;
-use crate::{misuse, tmk, wait};
 
-/// What became of such a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tried {
-    /// The page is not fetched now.
-    Refused,
-    /// Open already.
-    WasOpen,
-    /// The caller opens it.
-    Wanted,
-    /// The answer is awaited: to be presented as a fault.
-    Asked,
-}
-
-/// How good is the guess that the page will be wanted?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guess {
-    /// The view has read it together with its neighbour before.
-    Known,
-    /// The stream has come so far, on new ground.
-    New {
-        /// The page of the fault was exclusive at another node; where this cannot be seen, the stream is long.
-        exclusive: bool,
-    },
-}
-
-/// What became of a page that a notice names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obeyed {
-    /// Nothing is left to do: it is new enough, or not mapped, or closed already.
-    Stands,
-    /// The caller closes it.
-    Closes,
-    /// Fetched anew; it stays open.
-    Refreshed,
-    /// The answer is awaited, to be presented as a fault; it stays open.
-    Asked,
-}
-
-/// A page that is guessed to be wanted.
-#[derive(Clone, Copy, Debug)]
-pub struct Guessed {
-    /// Which.
-    pub unit: UnitId,
-    /// How good the guess is.
-    pub guess: Guess,
-}
-
-impl Guess {
-    const fn may_end_exclusive_mode(self) -> bool {
-        match self {
-            Self::Known => true,
-            Self::New { exclusive } => exclusive,
-        }
-    }
-}
-
-/// Presents a read fault that has not happened, unless it would take more from somebody than the guess is worth.
-pub fn try_ahead(cluster: &Cluster, guessed: Guessed, row: &mut Row, since: Time) -> Tried {
-    with_tables!(cluster.shape.family, P => Nest::<P>::try_ahead(cluster, guessed, row, since), lazy_ahead(cluster, guessed.unit))
-}
-
-/// The same under lazy release consistency.
-fn lazy_ahead(cluster: &Cluster, unit: UnitId) -> Tried {
-    if tmk::access(cluster, unit) != Access::None {
-        return Tried::WasOpen;
-    }
-    lazy_read(cluster, unit)
+/// Presents a read fault that has not happened, unless it would take more from another node than the guess is worth.
+pub fn try_ahead(cluster: &Cluster, tables: Tables, guessed: Guessed, row: &mut Row, since: Time) -> Tried {
+    with_tables!(tables, P => Nest::<P>::try_ahead(cluster, guessed, row, since))
 }
 
 /// A view of this process obeys a write notice, and may fetch the page anew at once, if it was open to read. Only under the view's
 /// `acquiring` lock.
-pub fn obey(cluster: &Cluster, unit: UnitId, copies: Option<&mut Row>, since: Time, refreshes: bool) -> Obeyed {
-    let no_nest = || unreachable!("lazy release consistency has an engine of its own");
-    with_tables!(cluster.shape.family, P => Nest::<P>::obey(cluster, unit, copies, since, refreshes), no_nest())
+pub fn obey(
+    cluster: &Cluster,
+    tables: Tables,
+    unit: UnitId,
+    copies: Option<&mut Row>,
+    (since, refreshes): (Time, bool),
+) -> Obeyed {
+    with_tables!(tables, P => Nest::<P>::obey(cluster, unit, copies, since, refreshes))
 }
 
 /// A view of this process presents a read fault that has happened. The caller opens the page with others.
-pub fn read(cluster: &Cluster, unit: UnitId, since: Time) -> Tried {
-    with_tables!(cluster.shape.family, P => Nest::<P>::read(cluster, unit, since), lazy_read(cluster, unit))
-}
-
-/// The same under lazy release consistency, where no answer is awaited under the view's `acquiring` lock.
-fn lazy_read(cluster: &Cluster, unit: UnitId) -> Tried {
-    match tmk::try_ahead(cluster, unit) {
-        Tried::Asked => Tried::Refused,
-        tried @ (Tried::Refused | Tried::WasOpen | Tried::Wanted) => tried,
-    }
-}
-
-/// Presents a read fault until its answer has come: true if the caller opens the page. Over messages the thread sleeps between two looks.
-pub fn until_read(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
-    loop {
-        let last = wait::last_event(cluster);
-        match read(cluster, unit, since) {
-            Tried::Wanted => return true,
-            Tried::WasOpen | Tried::Refused => return false,
-            Tried::Asked => {}
-        }
-        // Without messages the answer came inside the nest.
-        if cluster.mesh.is_some() {
-            cluster.flush_messages();
-            wait::for_event(cluster, last);
-        }
-    }
+pub fn read(cluster: &Cluster, tables: Tables, unit: UnitId, since: Time) -> Tried {
+    with_tables!(tables, P => Nest::<P>::read(cluster, unit, since))
 }
 
 /// Has another node the page exclusively, as far as this process may see?
-pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
-    with_tables!(cluster.shape.family, P => Nest::<P>::is_taken(cluster, unit), false)
+pub fn is_taken(cluster: &Cluster, tables: Tables, unit: UnitId) -> bool {
+    with_tables!(tables, P => Nest::<P>::is_taken(cluster, unit))
 }
 
-/// May the job's protocol serve a fault with others? Under lazy release consistency only where no answer has to be awaited.
-pub fn reads_ahead(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::READS_AHEAD, cluster.mesh.is_none())
-}
-
-/// May an acquire under the job's protocol fetch pages anew?
-pub fn refreshes(cluster: &Cluster) -> bool {
-    with_tables!(cluster.shape.family, P => P::READS_AHEAD, false)
+/// May the protocol serve a fault with others, and an acquire fetch pages anew?
+pub const fn reads_ahead(tables: Tables) -> bool {
+    with_tables!(tables, P => P::READS_AHEAD)
 }
 
 impl<'a, P: Live> Nest<'a, '_, P> {

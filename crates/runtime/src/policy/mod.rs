@@ -7,7 +7,7 @@
 //!                release seen   --> rewrites: a release leaves rights to write
 //! ```
 //!
-//! [`crate::nest::early`] presents what prefetch and refresh guess.
+//! [`crate::consistency::early`] presents what prefetch and refresh guess.
 
 mod habit;
 mod history;
@@ -21,6 +21,7 @@ use finespun_protocol::page::Time;
 use finespun_types::UnitId;
 
 use crate::cluster::Cluster;
+use crate::engine::Tables;
 use refresh::Refresh;
 pub use rewrites::Rewrites;
 
@@ -39,8 +40,8 @@ fn page_opened(cluster: &Cluster, unit: UnitId) {
 }
 
 /// An acquire obeys notices. Only under the view's `acquiring` lock.
-pub fn notices_seen(cluster: &Cluster, since: Time) -> Refresh<'_> {
-    Refresh::begin(cluster, since)
+pub fn notices_seen(cluster: &Cluster, tables: Tables, since: Time) -> Refresh<'_> {
+    Refresh::begin(cluster, tables, since)
 }
 
 /// A release flushes pages.

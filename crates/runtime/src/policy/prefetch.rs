@@ -22,9 +22,10 @@ use super::history::History;
 use super::streams::{Streams, WINDOW_MAX};
 use super::windows::{self, Window};
 use crate::cluster::Cluster;
+use crate::consistency::early;
+use crate::guesses::{Guess, Guessed, Tried};
 use crate::mappings::Opening;
 use crate::meter;
-use crate::nest::early::{self, Guess, Guessed, Tried};
 use crate::sys::frames::Row;
 
 /// A window and the page before it.

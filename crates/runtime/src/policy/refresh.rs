@@ -28,8 +28,11 @@ use finespun_types::{Counter, UnitId};
 
 use super::habit::{Credit, Habit, Tells, Verdict};
 use crate::cluster::Cluster;
+use crate::consistency::early;
+use crate::engine::Tables;
+use crate::guesses::Obeyed;
 use crate::meter;
-use crate::nest::early::{self, Obeyed};
+use crate::nest::early::obey;
 use crate::sys::frames::Row;
 
 /// Pages that are asked for at once at most, before their answers are awaited.
@@ -70,6 +73,7 @@ fn learn<T>(cluster: &Cluster, unit: UnitId, change: impl FnOnce(Habit) -> (Habi
 /// The notices of one acquire, obeyed one by one.
 pub struct Refresh<'a> {
     cluster: &'a Cluster,
+    tables: Tables,
     is_on: bool,
     /// This acquire's number among those of the view, its low bits.
     acquire: u8,
@@ -82,11 +86,12 @@ pub struct Refresh<'a> {
 
 impl<'a> Refresh<'a> {
     /// Only under the view's `acquiring` lock. The acquire began at this time.
-    pub fn begin(cluster: &'a Cluster, since: Time) -> Self {
+    pub fn begin(cluster: &'a Cluster, tables: Tables, since: Time) -> Self {
         let acquires = &cluster.mine().view(cluster.my_view()).acquires;
         let acquire = acquires.fetch_add(1, Ordering::Relaxed).wrapping_add(1) as u8;
         Self {
             cluster,
+            tables,
             is_on: is_on(cluster),
             acquire,
             since,
@@ -103,7 +108,7 @@ impl<'a> Refresh<'a> {
         self.row.next = next.map_or(0, |next| direction(unit, next));
         let verdict = self.verdict(unit);
         let row = self.row.goes_on().then_some(&mut self.row);
-        let obeyed = early::obey(cluster, unit, row, self.since, verdict != Verdict::Close);
+        let obeyed = obey(cluster, self.tables, unit, row, (self.since, verdict != Verdict::Close));
         match obeyed {
             Obeyed::Stands => return false,
             Obeyed::Closes if !self.is_on => return true,

@@ -6,7 +6,7 @@
 
 use super::history::History;
 use super::streams::Found;
-use crate::nest::early::Guess;
+use crate::guesses::Guess;
 
 /// Pages of a stream that do not count as known: a window may be this part of them.
 const NEW_GROUND: u32 = 16;

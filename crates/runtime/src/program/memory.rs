@@ -9,12 +9,13 @@ use finespun_types::{Bucket, NodeId, UNIT_BYTES, UnitId};
 
 use super::{Result, inside};
 use crate::cluster::Cluster;
+use crate::consistency::units;
 use crate::failure::Failure;
 use crate::heap_call::Call;
 use crate::memory;
 use crate::process::{self, Model, running};
 use crate::touched::Walk;
-use crate::{barrier, consistency, meter, nest};
+use crate::{barrier, consistency, meter};
 
 /// Where the caller wants homes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,7 +204,7 @@ pub fn home(address: usize) -> Option<usize> {
     let found = inside(move |entered| {
         let cluster = entered.cluster;
         let unit = offset(cluster, address).map(|offset| UnitId((offset / UNIT_BYTES as u64) as u32));
-        Ok(unit.and_then(|unit| nest::home(cluster, unit)))
+        Ok(unit.and_then(|unit| units::home(cluster, unit)))
     });
     found.ok()?.map(|home| usize::from(home.0))
 }

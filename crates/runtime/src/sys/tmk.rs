@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use finespun_engine::lazy;
 use finespun_protocol::tmk::{Knowledge, Seen};
 use finespun_sys::lock::Guard;
 use finespun_types::{NodeId, UnitId};
@@ -46,6 +47,13 @@ pub struct Head {
     /// Whose.
     pub from: u32,
     len: u32,
+}
+
+impl Head {
+    /// Where it stands in the order in which diffs are applied.
+    pub fn order(&self) -> (u32, NodeId, u32) {
+        lazy::order(self.stamp, NodeId(self.from as u8), self.index)
+    }
 }
 
 /// A node's vector times are locked.

@@ -14,12 +14,14 @@
 
 use std::sync::atomic::Ordering;
 
+use finespun_engine::lazy::Collection as Step;
 use finespun_protocol::tmk::Event;
 use finespun_types::{Counter, NodeId, UnitId};
 
+use super::asks::until_done;
+use super::copy::{Hands, With, present};
 use super::news::Time;
 use super::steps::{acquire, log_of};
-use super::{Hands, With, present, until_done};
 use crate::carriers;
 use crate::cluster::Cluster;
 use crate::mappings::Change;
@@ -30,14 +32,7 @@ use crate::sys::tmk::Store;
 pub struct Collection {
     upto: Time,
     wish: u32,
-    next: Step,
-}
-
-#[derive(Clone, Copy)]
-enum Step {
-    Keep,
-    Drop,
-    Forget,
+    next: Option<Step>,
 }
 
 impl Collection {
@@ -46,21 +41,21 @@ impl Collection {
         let upto = Time::of(cluster.mine().known().at_barrier());
         let wish = upto.words()[cluster.shape.nodes];
         let is_due = wish > cluster.mine().tmk().collections.load(Ordering::Relaxed);
-        is_due.then_some(Self { upto, wish, next: Step::Keep })
+        is_due.then_some(Self { upto, wish, next: Some(Step::Keep) })
     }
 
     /// Does what is next. Then all meet at the barrier that it names; after the last one it is over.
     pub fn next(&mut self, cluster: &Cluster) -> Option<u64> {
-        match self.next {
+        let step = self.next?;
+        self.next = step.next();
+        match step {
             Step::Keep => {
                 acquire(cluster);
                 for_each_unit(cluster, &self.upto, |unit| until_done(cluster, unit, Event::Keep));
-                self.next = Step::Drop;
                 Some(carriers::KEPT)
             }
             Step::Drop => {
                 for_each_unit(cluster, &self.upto, |unit| drop_collected(cluster, unit, &self.upto));
-                self.next = Step::Forget;
                 // With several processors of a node in here all have dropped before the first forgets the log they read.
                 Some(carriers::COLLECTED)
             }

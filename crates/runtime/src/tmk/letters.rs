@@ -1,7 +1,7 @@
 //! The messages of lazy release consistency, and their words on the wire.
 
 use finespun_errors::Code;
-use finespun_types::{Counter, NodeId};
+use finespun_types::{Counter, NodeId, UnitId};
 
 use crate::cluster::Cluster;
 use crate::failure::Failure;
@@ -42,10 +42,16 @@ finespun_types::messages! {
     }
 }
 
-/// Sends one, with contents in two pieces.
-pub fn send(cluster: &Cluster, to: NodeId, unit: u32, msg: Lazy, [contents, more]: [&[u8]; 2]) {
+/// Sends one about a unit, with contents in two pieces.
+pub fn send(cluster: &Cluster, to: NodeId, UnitId(unit): UnitId, msg: Lazy, [contents, more]: [&[u8]; 2]) {
+    count_message(cluster, contents.len() + more.len());
     wire::send_letter(cluster, to, Letter { unit, msg: msg.words(), flags: 0, contents }, more);
 }
+
+/// Bytes of diffs in one message: any one diff fits.
+const ANSWER_BYTES_MAX: usize = 8192;
+/// Index, stamp, length before each diff in a message.
+pub const DIFF_HEADER_BYTES: usize = 12;
 
 /// Counts one, with so many bytes of contents.
 pub fn count_message(cluster: &Cluster, contents: usize) {
@@ -60,6 +66,58 @@ pub fn no_room(cluster: &Cluster, Full: Full) -> ! {
     misuse::end_job(misuse::place(cluster), &Failure { code: Code::LazyFull, what })
 }
 
+/// Diffs of one unit on their way, in as many messages as they need.
+pub struct DiffsLetter<'a> {
+    cluster: &'a Cluster,
+    to: NodeId,
+    unit: UnitId,
+    bytes: [u8; ANSWER_BYTES_MAX],
+    filled: usize,
+}
+
+impl<'a> DiffsLetter<'a> {
+    /// None yet.
+    pub const fn new(cluster: &'a Cluster, to: NodeId, unit: UnitId) -> Self {
+        Self { cluster, to, unit, bytes: [0; ANSWER_BYTES_MAX], filled: 0 }
+    }
+
+    /// One more, younger than those before.
+    pub fn add(&mut self, index: u32, stamp: u32, diff: &[u8]) {
+        if self.filled + DIFF_HEADER_BYTES + diff.len() > ANSWER_BYTES_MAX {
+            self.send_part(0);
+        }
+        self.filled += put_diff(&mut self.bytes[self.filled..], index, stamp, diff);
+    }
+
+    /// The last one was of this interval.
+    pub fn send(mut self, upto: u32) {
+        self.send_part(upto);
+    }
+
+    fn send_part(&mut self, upto: u32) {
+        send(self.cluster, self.to, self.unit, Lazy::Diffs { upto }, [&self.bytes[..self.filled], &[]]);
+        self.filled = 0;
+    }
+}
+
+fn put_diff(room: &mut [u8], index: u32, stamp: u32, diff: &[u8]) -> usize {
+    for (word, bytes) in [index, stamp, diff.len() as u32].into_iter().zip(room.as_chunks_mut::<4>().0) {
+        *bytes = word.to_le_bytes();
+    }
+    let end = DIFF_HEADER_BYTES + diff.len();
+    room[DIFF_HEADER_BYTES..end].copy_from_slice(diff);
+    end
+}
+
+/// Takes the first diff from such contents: its interval, its stamp, its bytes. `None` if it is malformed.
+pub fn next_diff<'m>(rest: &mut &'m [u8]) -> Option<(u32, u32, &'m [u8])> {
+    let (header, behind) = rest.split_first_chunk::<DIFF_HEADER_BYTES>()?;
+    let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let (diff, behind) = behind.split_at_checked(word(8) as usize)?;
+    *rest = behind;
+    Some((word(0), word(4), diff))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +125,17 @@ mod tests {
     #[test]
     fn every_message_survives_the_wire() {
         finespun_types::catalogue::assert_codec(Lazy::has_number, Lazy::of_words, Lazy::words);
+    }
+
+    #[test]
+    fn diffs_survive_the_wire_and_what_is_cut_is_refused() {
+        let mut bytes = [0; 64];
+        let first = put_diff(&mut bytes, 7, u32::MAX, &[1, 2, 3]);
+        let all = first + put_diff(&mut bytes[first..], 9, 2, &[]);
+        let mut rest = &bytes[..all];
+        assert_eq!(next_diff(&mut rest), Some((7, u32::MAX, &[1, 2, 3][..])));
+        assert_eq!(next_diff(&mut rest), Some((9, 2, &[][..])));
+        assert_eq!(next_diff(&mut rest), None);
+        assert_eq!(next_diff(&mut &bytes[..first - 1]), None);
     }
 }

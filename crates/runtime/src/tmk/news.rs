@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use finespun_protocol::tmk::raise;
 use finespun_types::{Counter, NODES_MAX, NodeId, UnitId};
 
-use super::letters::{self, Lazy, count_message, no_room};
+use super::letters::{self, Lazy, no_room};
 use super::wish;
 use crate::carriers::{self, Passes};
 use crate::cluster::Cluster;
@@ -159,8 +159,7 @@ impl Letter<'_> {
     /// What is written goes ahead.
     fn send_ahead(&mut self) {
         let records = &self.bytes[self.start..self.filled];
-        count_message(self.cluster, records.len());
-        letters::send(self.cluster, self.to, 0, Lazy::News, [records, &[]]);
+        letters::send(self.cluster, self.to, UnitId(0), Lazy::News, [records, &[]]);
         self.filled = self.start;
     }
 

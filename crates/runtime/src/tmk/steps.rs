@@ -4,12 +4,13 @@
 
 use std::sync::atomic::Ordering;
 
+use finespun_engine::lazy::unobeyed;
 use finespun_protocol::tmk::Event;
 use finespun_types::{Access, Bucket, Counter, NodeId, UnitId};
 
+use super::copy::{self, Hands, VIEW, With, is_direct, present};
 use super::letters::no_room;
-use super::{Hands, VIEW, With, present};
-
+use super::news::Time;
 use crate::cluster::Cluster;
 use crate::mappings::{Change, Closing, Protecting};
 use crate::meter;
@@ -17,6 +18,10 @@ use crate::sys::segment::Segment;
 
 /// Release: the open interval ends, if it has written anything.
 pub fn release(cluster: &Cluster) {
+    meter::timed(cluster, Bucket::Flush, || end_interval(cluster));
+}
+
+fn end_interval(cluster: &Cluster) {
     let node = cluster.mine();
     let view = node.view(VIEW);
     let _one_at_a_time = view.releasing.guard();
@@ -46,7 +51,7 @@ pub fn release(cluster: &Cluster) {
 /// Takes the view's right to write from whole runs of units at once, ahead of the table.
 fn downgrade(cluster: &Cluster, units: &[u32]) -> Change {
     let mut runs = Protecting::new(cluster);
-    let is_writable = |unit: &UnitId| super::access(cluster, *unit) == Access::Write;
+    let is_writable = |unit: &UnitId| copy::access(cluster, *unit) == Access::Write;
     units.iter().copied().map(UnitId).filter(is_writable).for_each(|unit| runs.add(unit));
     runs.end();
     Change::Shrunk
@@ -59,21 +64,20 @@ pub fn acquire(cluster: &Cluster) {
     let (seen, granted) = {
         let mut known = node.known();
         let knowledge = known.knowledge(cluster.me);
-        (super::news::Time::of(knowledge.seen), super::news::Time::of(knowledge.granted))
+        (Time::of(knowledge.seen), Time::of(knowledge.granted))
     };
     if seen == granted {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
         let (mut highest, mut notices, mut gone) = (0, 0, Closing::new(cluster));
-        for writer in 0..cluster.shape.nodes {
-            let (after, upto) = (seen.words()[writer], granted.words()[writer]);
-            let writer = NodeId(writer as u8);
-            for index in after + 1..=upto {
+        let nodes = cluster.shape.nodes;
+        for (writer, intervals) in unobeyed(&seen.words()[..nodes], &granted.words()[..nodes]) {
+            for index in intervals {
                 for record in log_of(cluster, writer).interval(writer, index) {
                     highest = highest.max(record.stamp);
                     notices += u64::from(record.count);
-                    if super::is_direct(cluster) && writer != cluster.me {
+                    if is_direct(cluster) && writer != cluster.me {
                         meter::count(cluster, Counter::Bytes, record.bytes());
                     }
                     for unit in record.units() {
@@ -95,5 +99,5 @@ pub fn acquire(cluster: &Cluster) {
 
 /// Where a node's intervals are read: in its own memory, if that is reached.
 pub fn log_of(cluster: &Cluster, writer: NodeId) -> &Segment {
-    if super::is_direct(cluster) { cluster.at(writer) } else { cluster.mine() }
+    if is_direct(cluster) { cluster.at(writer) } else { cluster.mine() }
 }

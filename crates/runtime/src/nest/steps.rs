@@ -1,25 +1,20 @@
-//! Acquire and release of this process's view: the numbered steps of `finespun_protocol::cashmere::sync`.
-
-pub mod along;
+//! Fault, release and acquire of this process's view: the engine's numbered steps (`finespun_protocol::cashmere::sync`), with the waiting in
+//! between.
 
 use std::sync::atomic::Ordering;
 
-use finespun_engine::{Release as Steps, Todo};
-use finespun_protocol::Family;
-use finespun_protocol::page::{NODE, Outcome};
-use finespun_types::{Access, Bucket, NodeId, UnitId, ViewId};
+use finespun_engine::{Fault, Release as Steps, Todo};
+use finespun_protocol::page::{NODE, Outcome, Time};
+use finespun_types::{Access, Bucket, UnitId, ViewId};
 
-use crate::attached::Attached;
 use crate::cluster::Cluster;
-use crate::engine::{Engine, Tables};
+use crate::engine::Tables;
 use crate::join::Outbox;
 use crate::mappings::{Change, Closing, Protecting};
 use crate::policy::{self, Rewrites};
 use crate::sys::records::View;
 use crate::sys::segment::Release;
-use crate::tmk::collect::Collection;
-use crate::wire::Letter;
-use crate::{meter, misuse, nest, pointers, poll, tmk, wait};
+use crate::{meter, poll, wait};
 
 /// The most flushes a view has under way at once: bounds what waits in the queues of the transport.
 const FLUSHES_MAX: u32 = 512;
@@ -28,53 +23,77 @@ const FLUSHES_MAX: u32 = 512;
 const KEPT: u32 = 1 << 31;
 const _: () = assert!(finespun_heap::LIMIT_PAGES_MAX <= KEPT, "the mark is no part of a page's number");
 
+/// Serves a fault: the page is there when this returns, to read or to write.
+pub fn fault(cluster: &Cluster, tables: Tables, unit: UnitId, writes: bool, since: Time) {
+    let fault = Fault { view: cluster.my_view(), writes, since };
+    // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
+    let answered = cluster.mesh.is_none() && !super::revokes(tables);
+    let mut last = wait::last_event(cluster);
+    let mut next = fault.next(None, answered);
+    loop {
+        next = match next {
+            Todo::Present(demand) => {
+                fault.next(Some(super::present(cluster, tables, unit, demand, Change::Grow)), answered)
+            }
+            Todo::Over => return cluster.flush_messages(),
+            Todo::Wait => {
+                cluster.flush_messages();
+                wait::for_event(cluster, last);
+                last = wait::last_event(cluster);
+                fault.next(None, answered)
+            }
+        };
+    }
+}
+
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
-pub fn release(cluster: &Cluster) {
-    pointers::look(cluster);
-    if tmk::runs(cluster) {
-        return meter::timed(cluster, Bucket::Flush, || tmk::steps::release(cluster));
+pub fn release(cluster: &Cluster, tables: Tables) {
+    if !has_nothing_to_release(cluster, tables) {
+        meter::timed(cluster, Bucket::Flush, || flush_all(cluster, tables));
     }
-    if has_nothing_to_release(cluster) {
-        return;
-    }
-    meter::timed(cluster, Bucket::Flush, || release_untimed(cluster));
 }
 
 /// Would a release do nothing? False also where that is not looked at.
 #[inline(always)]
-pub fn has_nothing_to_release(cluster: &Cluster) -> bool {
-    // Under broadcast every release counts, for it ends an interval.
-    let counts = matches!(cluster.shape.family, Family::Broadcasting | Family::Tmk);
-    !counts && cluster.mine().view(released_list(cluster)).has_nothing_dirty()
+pub fn has_nothing_to_release(cluster: &Cluster, tables: Tables) -> bool {
+    !counts_releases(tables) && cluster.mine().view(released_list(cluster, tables)).has_nothing_dirty()
+}
+
+/// Does every release count, because it ends an interval?
+const fn counts_releases(tables: Tables) -> bool {
+    match tables {
+        Tables::Broadcasting => true,
+        Tables::Cashmere | Tables::Migrating | Tables::StringsRc | Tables::StringsSc => false,
+    }
 }
 
 /// Whose list: one release at a time of the view, or of the node.
 #[inline]
-fn released_list(cluster: &Cluster) -> ViewId {
-    if nest::releases_node(cluster) { NODE } else { cluster.my_view() }
+fn released_list(cluster: &Cluster, tables: Tables) -> ViewId {
+    if super::releases_node(tables) { NODE } else { cluster.my_view() }
 }
 
-fn release_untimed(cluster: &Cluster) {
+fn flush_all(cluster: &Cluster, tables: Tables) {
     let (node, id) = (cluster.mine(), cluster.my_view());
-    let list = released_list(cluster);
+    let list = released_list(cluster, tables);
     let several_threads = cluster.has_several_threads();
     let view = node.view(list);
     let _one_release = view.releasing.guard();
     let steps = Steps::begin(id, node.tick(), several_threads);
-    if cluster.shape.family == Family::Broadcasting {
+    if counts_releases(tables) {
         node.node().interval.fetch_add(1, Ordering::Relaxed);
     }
     let mut taken = node.take_dirty(list);
-    let release = nest::keeps_rights(cluster).then(|| Release::next_of(id, node.view(id)));
+    let release = super::keeps_rights(cluster, tables).then(|| Release::next_of(id, node.view(id)));
     let mut rewrites = policy::release_seen();
-    let mut outbox = (list == NODE && nest::releases_node(cluster) && cluster.mesh.is_some()).then(Outbox::of_release);
+    let mut outbox = (list == NODE && super::releases_node(tables) && cluster.mesh.is_some()).then(Outbox::of_release);
     taken.each_portion(|units| {
-        let change = prepare(cluster, units, (release, &mut rewrites), several_threads);
+        let change = prepare(cluster, tables, units, (release, &mut rewrites), several_threads);
         let mut left = units.len();
         while left > 0 {
             let last = wait::last_event(cluster);
             let before = left;
-            left = flush_some(cluster, view, &mut units[..left], (steps, change), &mut outbox);
+            left = flush_some(cluster, tables, view, &mut units[..left], (steps, change), &mut outbox);
             if left == before {
                 wait::for_event(cluster, last);
             }
@@ -92,6 +111,7 @@ fn release_untimed(cluster: &Cluster) {
 /// Presents the flush of each unit once; keeps those that must wait at the front and returns how many they are.
 fn flush_some(
     cluster: &Cluster,
+    tables: Tables,
     view: &View,
     units: &mut [u32],
     (steps, change): (Steps, Change),
@@ -105,7 +125,7 @@ fn flush_some(
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
         let outcome = if begun {
-            nest::flush(cluster, UnitId(unit), steps.flush(keep), change, outbox.as_mut())
+            super::flush(cluster, tables, UnitId(unit), steps.flush(keep), change, outbox.as_mut())
         } else {
             Outcome::Wait
         };
@@ -127,6 +147,7 @@ fn flush_some(
 /// of whole runs at once, ahead of the table, which would do it one by one.
 fn prepare(
     cluster: &Cluster,
+    tables: Tables,
     units: &mut [u32],
     (release, rewrites): (Option<Release>, &mut Rewrites),
     several_threads: bool,
@@ -137,7 +158,7 @@ fn prepare(
     units.sort_unstable();
     let mut runs = Protecting::new(cluster);
     for unit in units.iter_mut() {
-        let (access, ago) = nest::before_flush(cluster, UnitId(*unit), release);
+        let (access, ago) = super::before_flush(cluster, tables, UnitId(*unit), release);
         if rewrites.keeps(ago) {
             *unit |= KEPT;
         } else if access == Access::Write && !several_threads {
@@ -150,20 +171,14 @@ fn prepare(
 
 /// Would an acquire do nothing? False also where that is not looked at.
 #[inline(always)]
-pub fn has_nothing_to_acquire(cluster: &Cluster) -> bool {
-    if tmk::runs(cluster) {
-        return false;
-    }
+pub fn has_nothing_to_acquire(cluster: &Cluster, tables: Tables) -> bool {
     // Where mappings are revoked the list is the communication thread's.
-    nest::revokes(cluster) || cluster.mine().view(cluster.my_view()).has_no_notices()
+    super::revokes(tables) || cluster.mine().view(cluster.my_view()).has_no_notices()
 }
 
 /// Acquire: obeys every write notice that has come.
-pub fn acquire(cluster: &Cluster) {
-    if tmk::runs(cluster) {
-        return tmk::steps::acquire(cluster);
-    }
-    if has_nothing_to_acquire(cluster) {
+pub fn acquire(cluster: &Cluster, tables: Tables) {
+    if has_nothing_to_acquire(cluster, tables) {
         return;
     }
     let (node, id) = (cluster.mine(), cluster.my_view());
@@ -175,7 +190,7 @@ pub fn acquire(cluster: &Cluster) {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
-        let (mut gone, mut refresh) = (Closing::new(cluster), policy::notices_seen(cluster, since));
+        let (mut gone, mut refresh) = (Closing::new(cluster), policy::notices_seen(cluster, tables, since));
         taken.each_portion(|units| {
             for (index, &unit) in units.iter().enumerate() {
                 let next = units.get(index + 1).copied().map(UnitId);
@@ -189,53 +204,4 @@ pub fn acquire(cluster: &Cluster) {
         gone.close();
         refresh.finish();
     });
-}
-
-/// A message of another node's engine came.
-pub fn receive(cluster: &Cluster, from: NodeId, letter: Letter<'_>) {
-    match cluster.engine {
-        Engine::Home(_) => {
-            let attached = Attached::of(&letter).filter(|_| (letter.unit as usize) < cluster.shape.pages);
-            let Some(attached) = attached else { misuse::malformed_message(cluster, from) };
-            nest::receive(cluster, from, UnitId(letter.unit), letter.msg, attached);
-        }
-        Engine::Lazy => tmk::receive(cluster, from, letter),
-    }
-}
-
-/// Several came in one.
-pub fn receive_joined(cluster: &Cluster, from: NodeId, letters: &[u8]) {
-    let is_read = match cluster.engine {
-        Engine::Home(_) => nest::receive_joined(cluster, from, letters),
-        Engine::Lazy => false,
-    };
-    if !is_read {
-        misuse::malformed_message(cluster, from);
-    }
-}
-
-/// The collection that follows the barrier of all that was just passed.
-pub fn collection(cluster: &Cluster) -> Option<Collection> {
-    match cluster.engine {
-        Engine::Home(_) => None,
-        Engine::Lazy => Collection::wished(cluster),
-    }
-}
-
-/// Has any node touched a unit, as far as this one knows? `None`: its manager knows.
-pub fn is_touched(cluster: &Cluster, unit: UnitId) -> Option<bool> {
-    let place = cluster.place(cluster.me, unit);
-    match cluster.engine {
-        _ if place.fixed_home.is_some() => Some(true),
-        Engine::Home(_) => cluster.reaches(place.manager).then(|| cluster.at(place.manager).has_given_home(unit)),
-        Engine::Lazy => Some(tmk::has_heard_of(cluster, unit)),
-    }
-}
-
-/// Does the release of one view cover the stores of all views of its node?
-pub const fn releases_whole_node(cluster: &Cluster) -> bool {
-    match cluster.engine {
-        Engine::Home(Tables::StringsRc | Tables::StringsSc) => true,
-        Engine::Home(Tables::Cashmere | Tables::Broadcasting | Tables::Migrating) | Engine::Lazy => false,
-    }
 }
