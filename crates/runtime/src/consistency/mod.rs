@@ -43,7 +43,7 @@ pub fn release(cluster: &Cluster) {
 }
 
 /// Would a release do nothing? False also where that is not looked at.
-#[inline]
+#[inline(always)]
 pub fn has_nothing_to_release(cluster: &Cluster) -> bool {
     match cluster.engine {
         Engine::Home(tables) => home::has_nothing_to_release(cluster, tables),
@@ -60,7 +60,7 @@ pub fn acquire(cluster: &Cluster) {
 }
 
 /// Would an acquire do nothing? False also where that is not looked at.
-#[inline]
+#[inline(always)]
 pub fn has_nothing_to_acquire(cluster: &Cluster) -> bool {
     match cluster.engine {
         Engine::Home(tables) => home::has_nothing_to_acquire(cluster, tables),

@@ -5,7 +5,7 @@
 //! the waiting: the requests of a window go out together.
 //!
 //! **Which pages.** [`super::streams`] finds streams and how far to look ahead; [`super::history`] says which neighbours a view has read together
-//! before; [`super::windows`] decides by both. What is fetched and then not used costs bytes, so [`early`] says which pages are not fetched by a guess.
+//! before; [`super::windows`] decides by both. What is fetched and then not used costs bytes, so [`crate::nest::early`] says which pages are not fetched by a guess.
 //!
 //! **The lock.** The view's `acquiring` lock is held from before the first transaction until the run is mapped ([`crate::mappings`] says why).
 //! It is tried, not waited for: a fault may come from a signal handler of a thread that holds it. Then, and under protocols that revoke, the
