@@ -15,7 +15,7 @@ use finespun_protocol::Family;
 use finespun_report::{Counts, Memory, OfNode, PhaseTime, Run as RunOf, RunStats, summary};
 use finespun_runtime::segment::{MemoryTold, Told};
 use finespun_sys::{machine, process};
-use finespun_types::NODES_MAX;
+use finespun_types::{NODES_MAX, UnitSize};
 
 use crate::options::{PROCESSORS_MAX, Run};
 use crate::output;
@@ -150,6 +150,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         pinned: pinned(options, nodes * views * threads, switches.cores)?,
         transport: options.transport,
         faults: options.faults,
+        unit_bytes: UnitSize::PAGE.bytes() as u32,
         heap_bytes: options.heap.unwrap_or_else(machine::default_heap_bytes),
         memory: Vec::new(),
         protocol: protocol.name.into(),

@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use finespun_diff::{DiffBuffer, Implementation};
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 
 #[repr(C, align(4096))]
 #[derive(Clone)]
-struct Page([u8; UNIT_BYTES]);
+struct Page([u8; PAGE_BYTES]);
 
 /// A page changed in the 4-byte words that `is_changed` names.
 fn changed(twin: &Page, mut is_changed: impl FnMut(usize) -> bool) -> Page {

@@ -1,4 +1,4 @@
-//! Twins and diffs of one unit, a page of 4 KiB.
+//! Twins and diffs of a page of 4 KiB. A larger unit is several of them.
 //!
 //! At the first store to a page its node keeps a copy, the *twin*. At a release the page is compared with its twin,
 //! and what differs, the *diff*, goes to the home ([`make`], [`make_and_refresh`]), which puts it into its own copy
@@ -49,15 +49,15 @@ mod simd;
 pub use format::{Malformed, changed_bytes};
 pub use simd::{DiffBuffer, Implementation, apply, implementation, make, make_and_refresh, merge};
 
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 
 /// Bytes of a line, the part of a page that one mask describes.
 pub const LINE_BYTES: usize = 64;
 
 /// Lines of a page: as many as a line map has bits.
-pub const LINES: usize = UNIT_BYTES / LINE_BYTES;
+pub const LINES: usize = PAGE_BYTES / LINE_BYTES;
 
 /// The longest a diff can be: every byte changed, all masks and the line map.
-pub const MAX_DIFF_BYTES: usize = UNIT_BYTES + LINES * 8 + 8;
+pub const MAX_DIFF_BYTES: usize = PAGE_BYTES + LINES * 8 + 8;
 
 const _: () = assert!(LINES == 64, "a line map is one 64-bit word");

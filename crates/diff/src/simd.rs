@@ -2,7 +2,7 @@
 //!
 //! # What a page pointer means here
 //!
-//! `page`, `twin` and `incoming` point to [`UNIT_BYTES`](finespun_types::UNIT_BYTES) bytes, aligned to
+//! `page`, `twin` and `incoming` point to [`PAGE_BYTES`](finespun_types::PAGE_BYTES) bytes, aligned to
 //! [`LINE_BYTES`](crate::LINE_BYTES). `page` and `incoming` may be written by other processors and processes while
 //! we run, so no reference to them may exist in Rust; the twin is ours while the call lasts. To the compiler such a
 //! page is like a device register: it is read by volatile loads only, each byte once, since a value read twice could

@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 
 use finespun_diff::{DiffBuffer, Implementation, LINE_BYTES};
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 
 /// A page that several threads write, each its own bytes.
 #[repr(C, align(4096))]
-struct Shared([AtomicU8; UNIT_BYTES]);
+struct Shared([AtomicU8; PAGE_BYTES]);
 
 impl Shared {
     fn new() -> Self {
-        Self([const { AtomicU8::new(0) }; UNIT_BYTES])
+        Self([const { AtomicU8::new(0) }; PAGE_BYTES])
     }
     fn as_ptr(&self) -> *mut u8 {
         // Atomics may be written through a shared reference.
@@ -21,7 +21,7 @@ impl Shared {
 }
 
 #[repr(C, align(4096))]
-struct Page([u8; UNIT_BYTES]);
+struct Page([u8; PAGE_BYTES]);
 
 /// Numbers without a pattern, the same in every run.
 struct Random(u64);
@@ -47,7 +47,7 @@ const ROUNDS: usize = 3000;
 
 /// Stores to the bytes of `own` until `done`, remembering what it stored last; returns that.
 fn write_own_bytes(page: &Shared, own: impl Fn(usize) -> bool, done: &AtomicBool, seed: u64) -> Vec<(usize, u8)> {
-    let own: Vec<usize> = (0..UNIT_BYTES).filter(|at| own(*at)).collect();
+    let own: Vec<usize> = (0..PAGE_BYTES).filter(|at| own(*at)).collect();
     let (mut last, mut random) = (vec![0; own.len()], Random(seed));
     while !done.load(Ordering::Relaxed) {
         for _ in 0..64 {
@@ -77,7 +77,7 @@ fn release(with: Implementation, page: &Shared, twin: &mut Page, home: &mut Page
 fn no_store_is_lost_between_refreshing_diffs() {
     for with in Implementation::available() {
         let (page, done) = (Shared::new(), AtomicBool::new(false));
-        let (mut twin, mut home) = (Page([0; UNIT_BYTES]), Page([0; UNIT_BYTES]));
+        let (mut twin, mut home) = (Page([0; PAGE_BYTES]), Page([0; PAGE_BYTES]));
         thread::scope(|scope| {
             let stop = StopAtEnd(&done);
             let writers = [0, 1].map(|writer| {
@@ -109,7 +109,7 @@ fn patching_a_page_leaves_the_bytes_beside_to_their_writers() {
             _ => at % 64 < 37,
         };
         let (page, done) = (Shared::new(), AtomicBool::new(false));
-        let mut twin = Page([0; UNIT_BYTES]);
+        let mut twin = Page([0; PAGE_BYTES]);
         thread::scope(|scope| {
             let stop = StopAtEnd(&done);
             let writer = {
@@ -117,11 +117,11 @@ fn patching_a_page_leaves_the_bytes_beside_to_their_writers() {
                 scope.spawn(move || write_own_bytes(page, |at| !is_remote(at), done, 7))
             };
             let mut random = Random(8);
-            let mut incoming = Page([0; UNIT_BYTES]);
+            let mut incoming = Page([0; PAGE_BYTES]);
             for round in 0..ROUNDS {
                 let mut out = DiffBuffer::new();
                 for _ in 0..40 {
-                    let at = random.below(UNIT_BYTES);
+                    let at = random.below(PAGE_BYTES);
                     if is_remote(at) {
                         incoming.0[at] = incoming.0[at].wrapping_add(1);
                     }
@@ -140,7 +140,7 @@ fn patching_a_page_leaves_the_bytes_beside_to_their_writers() {
             for (at, value) in writer.join().expect("no store was lost") {
                 assert_eq!(page.0[at].load(Ordering::Relaxed), value, "{}: local byte {at}", with.name());
             }
-            for at in (0..UNIT_BYTES).filter(|at| is_remote(*at)) {
+            for at in (0..PAGE_BYTES).filter(|at| is_remote(*at)) {
                 assert_eq!(page.0[at].load(Ordering::Relaxed), incoming.0[at], "{}: remote byte {at}", with.name());
             }
         });

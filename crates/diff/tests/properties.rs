@@ -1,12 +1,12 @@
 //! All implementations against a model in safe, byte-by-byte code, and against each other.
 
 use finespun_diff::{DiffBuffer, Implementation, LINE_BYTES, LINES, MAX_DIFF_BYTES, Malformed, changed_bytes};
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 use proptest::prelude::*;
 
 #[repr(C, align(4096))]
 #[derive(Clone, PartialEq, Debug)]
-struct Page([u8; UNIT_BYTES]);
+struct Page([u8; PAGE_BYTES]);
 
 fn make(with: Implementation, page: &Page, twin: &Page) -> Vec<u8> {
     let mut out = DiffBuffer::new();
@@ -51,7 +51,7 @@ fn model(page: &Page, twin: &Page) -> Vec<u8> {
 
 /// Pages as programs change them: stretches of bytes, of words, alternating, or everything.
 fn a_twin_and_a_page() -> impl Strategy<Value = (Page, Page)> {
-    let stretch = (0..UNIT_BYTES, 1..200_usize, prop::sample::select(vec![1, 2, 3, 4, 8, 16]), any::<u8>());
+    let stretch = (0..PAGE_BYTES, 1..200_usize, prop::sample::select(vec![1, 2, 3, 4, 8, 16]), any::<u8>());
     (any::<u8>(), prop::collection::vec(stretch, 0..12), prop::bool::weighted(0.1)).prop_map(
         |(seed, stretches, everything)| {
             let twin = Page(std::array::from_fn(|at| (at as u8).wrapping_mul(seed).wrapping_add(seed >> 3)));
@@ -149,7 +149,7 @@ proptest! {
     #[test]
     fn random_bytes_are_refused_or_applied_alike_by_all(diff in prop::collection::vec(any::<u8>(), 0..700)) {
         let mut results = Implementation::available().map(|with| {
-            let mut page = Page([0; UNIT_BYTES]);
+            let mut page = Page([0; PAGE_BYTES]);
             (apply(with, &diff, &mut page), page)
         });
         let first = results.next();
@@ -159,7 +159,7 @@ proptest! {
 
 #[test]
 fn the_longest_diff_has_the_stated_length_and_a_clean_page_has_none() {
-    let (zeros, ones) = (Page([0; UNIT_BYTES]), Page([1; UNIT_BYTES]));
+    let (zeros, ones) = (Page([0; PAGE_BYTES]), Page([1; PAGE_BYTES]));
     for with in Implementation::available() {
         assert_eq!(make(with, &ones, &zeros).len(), MAX_DIFF_BYTES);
         assert_eq!(make(with, &ones, &ones), [0; 0]);

@@ -1,7 +1,9 @@
 //! Calls of the shared heap, run at the node that keeps it ([`KEEPER`](crate::homes::KEEPER)).
 
 use finespun_heap::{BadFree, Heap, Policy};
-use finespun_types::{NodeId, UNIT_BYTES};
+use finespun_types::NodeId;
+
+use crate::homes::KEEPER;
 
 /// A call of the heap. Offsets are bytes from the start of the shared space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +99,8 @@ pub fn run(heap: &mut Heap<'_>, together: &mut [Together; 2], call: Call) -> Res
         Call::Together { number, size } => {
             let entry = &mut together[(number % 2) as usize];
             if entry.number != number {
-                let (offset, reused) =
-                    allocate(heap, size, UNIT_BYTES as u64, Policy::FirstTouch, crate::homes::KEEPER)?;
+                let page = heap.page();
+                let (offset, reused) = allocate(heap, size, page, Policy::FirstTouch, KEEPER)?;
                 *entry = Together { number, size, offset, reused };
             }
             if entry.size == size {
@@ -123,11 +125,13 @@ mod tests {
 
     use finespun_heap::{Header, Layout, Page, Span, Tables};
 
+    use finespun_types::UnitSize;
+
     use super::*;
 
     /// Runs calls one after the other on a heap of so many pages for two nodes.
     fn answers<const N: usize>(pages: u32, calls: [Call; N]) -> [Result<(u64, u64), Refused>; N] {
-        let layout = Layout::new(pages, 2).expect("a small heap has a layout");
+        let layout = Layout::new(pages, 2, UnitSize::PAGE).expect("a small heap has a layout");
         let mut header = Header::EMPTY;
         let mut tables =
             (vec![Page::default(); layout.pages() as usize], vec![Span::default(); layout.limit_pages() as usize]);

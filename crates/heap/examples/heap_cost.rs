@@ -4,12 +4,12 @@
 use std::time::Instant;
 
 use finespun_heap::{Header, Heap, Layout, Page, Policy, Span, Tables};
-use finespun_types::NodeId;
+use finespun_types::{NodeId, UnitSize};
 
 const LIMIT_PAGES: u32 = 1 << 18;
 
 fn main() {
-    let layout = Layout::new(LIMIT_PAGES, 8).expect("a sound layout");
+    let layout = Layout::new(LIMIT_PAGES, 8, UnitSize::PAGE).expect("a sound layout");
     let mut header = Box::new(Header::EMPTY);
     let mut pages = vec![Page::default(); layout.pages() as usize];
     let mut spans = vec![Span::default(); layout.limit_pages() as usize];

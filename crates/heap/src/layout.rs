@@ -9,7 +9,7 @@
 //! ```
 //!
 //! L is the limit. Every node computes a page's home from this alone, without a table and without asking. Every part
-//! begins at a multiple of 2 MiB, so the whole is 4 L and at most one such step for each part.
+//! begins at a multiple of 2 MiB if pages are of 4 KiB, so the whole is 4 L and at most one such step for each part.
 //!
 //! The parts are address space, not memory: memory is counted against the limit in one place, wherever it lies. Not
 //! every part can be as large as the limit, as there would be 78 of them and page numbers are 32 bits. First touch
@@ -17,15 +17,15 @@
 //! heap so. When a part is full although memory is left, the allocation goes elsewhere (`Heap::alloc` says where):
 //! the home of a page decides the speed of a program, never its result.
 
-use finespun_types::{NODES_MAX, NodeId};
+use finespun_types::{NODES_MAX, NodeId, PAGE_BYTES, UnitSize};
 
-/// Parts begin at multiples of this many pages, 2 MiB: the largest alignment an allocation can ask for.
+/// Parts begin at multiples of this many pages, 2 MiB of the smallest: the largest alignment an allocation can ask for.
 pub(crate) const STEP_PAGES: u32 = 512;
 
-/// The largest block in which memory is dealt to nodes: 2^12 pages, 16 MiB.
+/// The largest block in which memory is dealt to nodes: 2^12 pages.
 pub const BLOCK_LOG2_MAX: u8 = 12;
 
-/// The largest limit: 2^28 pages, 1 TiB.
+/// The largest limit: 2^28 pages, 1 TiB of the smallest.
 pub const LIMIT_PAGES_MAX: u32 = 1 << 28;
 
 /// Parts of the space: first touch, one for each node, one for each block size.
@@ -49,6 +49,7 @@ pub enum Policy {
 /// number of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
+    page: UnitSize,
     limit: u32,
     nodes: u32,
     /// Pages of one node's part.
@@ -68,10 +69,13 @@ pub(crate) struct Arena {
 }
 
 impl Layout {
-    /// The layout for a limit, rounded up to 2 MiB, and a number of nodes. `None` unless both are at least 1 and at
-    /// most [`LIMIT_PAGES_MAX`] and [`NODES_MAX`].
+    /// The layout for a limit in pages of a size, rounded up to a part's beginning, and a number of nodes. `None` unless both are at
+    /// least 1 and at most [`LIMIT_PAGES_MAX`] and [`NODES_MAX`], and a page of the heap is at least a page of memory.
     #[must_use]
-    pub fn new(limit_pages: u32, nodes: u32) -> Option<Self> {
+    pub fn new(limit_pages: u32, nodes: u32, page: UnitSize) -> Option<Self> {
+        if page.bytes() < PAGE_BYTES {
+            return None;
+        }
         if !(1..=LIMIT_PAGES_MAX).contains(&limit_pages) || !(1..=NODES_MAX as u32).contains(&nodes) {
             return None;
         }
@@ -79,6 +83,7 @@ impl Layout {
         let limit = round(limit_pages);
         let on_each = round(limit.div_ceil(nodes));
         Some(Self {
+            page,
             limit,
             nodes,
             on_each,
@@ -86,6 +91,12 @@ impl Layout {
             cyclic_first: round(limit / 2),
             cyclic_each: round(limit / 8),
         })
+    }
+
+    /// The size of a page: the unit of coherence, since homes are the units'.
+    #[must_use]
+    pub const fn page(&self) -> UnitSize {
+        self.page
     }
 
     /// The limit of memory, in pages, after rounding.
@@ -175,7 +186,9 @@ mod tests {
 
     fn layouts() -> impl Iterator<Item = Layout> {
         let limits = [1, 512, 513, 4096, 100_000, 1 << 20, LIMIT_PAGES_MAX - 1, LIMIT_PAGES_MAX];
-        limits.into_iter().flat_map(|limit| [1, 2, 3, 7, 8, 63, 64].map(|nodes| Layout::new(limit, nodes).unwrap()))
+        limits
+            .into_iter()
+            .flat_map(|limit| [1, 2, 3, 7, 8, 63, 64].map(|nodes| Layout::new(limit, nodes, UnitSize::PAGE).unwrap()))
     }
 
     fn policies(layout: Layout) -> impl Iterator<Item = Policy> {
@@ -212,7 +225,7 @@ mod tests {
 
     #[test]
     fn homes_follow_from_the_address() {
-        let layout = Layout::new(1 << 16, 3).unwrap();
+        let layout = Layout::new(1 << 16, 3, UnitSize::PAGE).unwrap();
         assert_eq!(layout.home_of(5), None);
         let at = |policy, page| layout.home_of(layout.arena(policy).start + page);
         assert_eq!(at(Policy::On(NodeId(2)), 100), Some(NodeId(2)));
@@ -231,7 +244,8 @@ mod tests {
     #[test]
     fn impossible_jobs_have_no_layout() {
         for (limit, nodes) in [(0, 1), (1, 0), (LIMIT_PAGES_MAX + 1, 1), (1, 65)] {
-            assert_eq!(Layout::new(limit, nodes), None);
+            assert_eq!(Layout::new(limit, nodes, UnitSize::PAGE), None);
         }
+        assert_eq!(UnitSize::of(PAGE_BYTES / 2).and_then(|page| Layout::new(1, 1, page)), None);
     }
 }

@@ -27,20 +27,18 @@ pub use tables::{Header, Page, Span, Tables};
 use core::fmt;
 use core::ops::Range;
 
-use finespun_types::{NodeId, UNIT_BYTES};
+use finespun_types::{NodeId, PAGE_BYTES};
 
 use crate::layout::{Arena, STEP_PAGES};
 use crate::runs::Runs;
 use crate::small::{Slot, Spans, class_for};
 use crate::tables::Entry;
 
-const PAGE: u64 = UNIT_BYTES as u64;
-
 /// The smallest alignment, that of every allocation.
 pub const ALIGN_MIN: u64 = 16;
 
 /// The largest alignment that can be asked for, 2 MiB.
-pub const ALIGN_MAX: u64 = STEP_PAGES as u64 * PAGE;
+pub const ALIGN_MAX: u64 = STEP_PAGES as u64 * PAGE_BYTES as u64;
 
 /// An allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +133,9 @@ impl<'t> Heap<'t> {
         {
             return self.alloc_slot(class, node);
         }
-        let len = u32::try_from(size.div_ceil(PAGE)).ok()?;
-        let align_pages = (align / PAGE).max(1) as u32;
+        let page = self.page();
+        let len = u32::try_from(size.div_ceil(page)).ok()?;
+        let align_pages = (align / page).max(1) as u32;
         preferences(policy).find_map(|policy| self.alloc_run(len, align_pages, policy))
     }
 
@@ -149,7 +148,7 @@ impl<'t> Heap<'t> {
             Live::Run { arena, start, len } => {
                 self.runs(arena).give(start - arena.start, len);
                 self.refund(len);
-                Ok(Freed { usable: u64::from(len) * PAGE, pages: start..start + len })
+                Ok(Freed { usable: u64::from(len) * self.page(), pages: start..start + len })
             }
             Live::Slot { span, page, offset, bytes } => {
                 if !self.spans().give(span, offset) {
@@ -166,7 +165,7 @@ impl<'t> Heap<'t> {
     #[must_use]
     pub fn usable(&mut self, offset: u64) -> Option<u64> {
         match self.live(offset).ok()? {
-            Live::Run { len, .. } => Some(u64::from(len) * PAGE),
+            Live::Run { len, .. } => Some(u64::from(len) * self.page()),
             Live::Slot { bytes, .. } => Some(bytes),
         }
     }
@@ -174,7 +173,7 @@ impl<'t> Heap<'t> {
     /// Bytes of all pages in use: what counts against the limit.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
-        self.tables.header.used_pages * PAGE
+        self.tables.header.used_pages * self.page()
     }
 
     /// The largest size that could be allocated now by first touch. For messages: it looks at every free run of about
@@ -183,7 +182,7 @@ impl<'t> Heap<'t> {
     pub fn largest_free(&mut self) -> u64 {
         let unused = u64::from(self.layout.limit_pages()) - self.tables.header.used_pages;
         let longest = self.runs(self.layout.arena(Policy::FirstTouch)).longest();
-        unused.min(u64::from(longest)) * PAGE
+        unused.min(u64::from(longest)) * self.page()
     }
 
     fn alloc_run(&mut self, len: u32, align_pages: u32, policy: Policy) -> Option<Placement> {
@@ -198,7 +197,8 @@ impl<'t> Heap<'t> {
         };
         let (first, reused) = self.runs(arena).take(len, step)?;
         self.charge(len);
-        let bytes = |pages: u32| u64::from(pages) * PAGE;
+        let page = self.page();
+        let bytes = |pages: u32| u64::from(pages) * page;
         Some(Placement { offset: bytes(arena.start + first), usable: bytes(len), reused: bytes(reused), policy })
     }
 
@@ -211,7 +211,7 @@ impl<'t> Heap<'t> {
         let Span { page, .. } = self.tables.spans[span as usize];
         let usable = self.tables.spans[span as usize].slot_bytes();
         let reused = if is_reused { usable } else { 0 };
-        Some(Placement { offset: u64::from(page) * PAGE + slot, usable, reused, policy: Policy::FirstTouch })
+        Some(Placement { offset: u64::from(page) * self.page() + slot, usable, reused, policy: Policy::FirstTouch })
     }
 
     fn add_span(&mut self, class: usize, node: NodeId) -> Option<u32> {
@@ -228,20 +228,21 @@ impl<'t> Heap<'t> {
 
     /// The live allocation that begins at `offset`.
     fn live(&mut self, offset: u64) -> Result<Live, BadFree> {
-        let page = u32::try_from(offset / PAGE).map_err(|_| BadFree::Outside)?;
+        let bytes = self.page();
+        let page = u32::try_from(offset / bytes).map_err(|_| BadFree::Outside)?;
         if page >= self.layout.pages() {
             return Err(BadFree::Outside);
         }
         let arena = self.layout.arena(self.layout.policy_of(page));
         let runs = self.runs(arena);
         match runs.entry(page - arena.start) {
-            Some(Entry::Run { len }) if offset.is_multiple_of(PAGE) => Ok(Live::Run { arena, start: page, len }),
-            Some(Entry::Run { .. }) => Err(BadFree::Interior { start: u64::from(page) * PAGE }),
+            Some(Entry::Run { len }) if offset.is_multiple_of(bytes) => Ok(Live::Run { arena, start: page, len }),
+            Some(Entry::Run { .. }) => Err(BadFree::Interior { start: u64::from(page) * bytes }),
             Some(Entry::Span { span }) => self.live_slot(span, page, offset),
             Some(Entry::Free { .. } | Entry::FreeEnd { .. }) => Err(BadFree::AlreadyFreed),
             Some(Entry::Nothing) => match runs.containing(page - arena.start) {
                 Some((start, Entry::Run { .. })) => {
-                    Err(BadFree::Interior { start: u64::from(arena.start + start) * PAGE })
+                    Err(BadFree::Interior { start: u64::from(arena.start + start) * bytes })
                 }
                 Some((_, Entry::Nothing | Entry::Free { .. } | Entry::FreeEnd { .. } | Entry::Span { .. })) | None => {
                     Err(BadFree::AlreadyFreed)
@@ -253,15 +254,21 @@ impl<'t> Heap<'t> {
     }
 
     fn live_slot(&self, span: u32, page: u32, offset: u64) -> Result<Live, BadFree> {
-        let (in_page, slots) = (offset % PAGE, self.tables.spans[span as usize]);
+        let (in_page, slots) = (offset % self.page(), self.tables.spans[span as usize]);
         match slots.slot_at(in_page) {
             Slot::NeverUsed => Err(BadFree::NeverAllocated),
             Slot::Free => Err(BadFree::AlreadyFreed),
             Slot::InUse { start } if start == in_page => {
                 Ok(Live::Slot { span, page, offset: in_page, bytes: slots.slot_bytes() })
             }
-            Slot::InUse { start } => Err(BadFree::Interior { start: u64::from(page) * PAGE + start }),
+            Slot::InUse { start } => Err(BadFree::Interior { start: u64::from(page) * self.page() + start }),
         }
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub const fn page(&self) -> u64 {
+        self.layout.page().bytes() as u64
     }
 
     fn runs(&mut self, arena: Arena) -> Runs<'_> {
@@ -270,7 +277,7 @@ impl<'t> Heap<'t> {
     }
 
     fn spans(&mut self) -> Spans<'_> {
-        Spans { header: &mut *self.tables.header, spans: &mut *self.tables.spans }
+        Spans { page: self.page(), header: &mut *self.tables.header, spans: &mut *self.tables.spans }
     }
 
     fn has_room(&self, pages: u32) -> bool {
@@ -311,6 +318,7 @@ fn lcm(pages: u32, power: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use finespun_types::UnitSize;
     use std::boxed::Box;
     use std::vec;
     use std::vec::Vec;
@@ -319,7 +327,7 @@ mod tests {
 
     #[test]
     fn an_emptied_heap_has_no_list_left() {
-        let layout = Layout::new(4096, 2).unwrap();
+        let layout = Layout::new(4096, 2, UnitSize::PAGE).unwrap();
         let mut header = Box::new(Header::EMPTY);
         let mut pages = vec![Page::default(); layout.pages() as usize];
         let mut spans = vec![Span::default(); layout.limit_pages() as usize];

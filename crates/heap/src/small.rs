@@ -1,9 +1,9 @@
-//! Small allocations: pages of slots of one size.
+//! Small allocations: pages of slots of one size, at most [`SLOTS_MAX`].
 //!
 //! A page of slots, a *span*, belongs to the node that asked first, and only that node's allocations go there: two
 //! nodes that write small objects of their own never write the same page.
 
-use finespun_types::{NodeId, UNIT_BYTES};
+use finespun_types::NodeId;
 
 use crate::tables::{CLASSES, Header, Span};
 
@@ -11,6 +11,9 @@ use crate::tables::{CLASSES, Header, Span};
 /// bytes; as many slots as possible fill a page.
 const SLOT_BYTES: [u16; CLASSES] =
     [16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 336, 400, 512, 672, 816, 1024, 1360, 2048];
+
+/// The most slots of a page: as many as a span has bits. Pages of memory have no more; larger ones leave room over.
+pub(crate) const SLOTS_MAX: u16 = 256;
 
 /// The largest slot; larger allocations are whole pages.
 const LARGEST: u64 = SLOT_BYTES[CLASSES - 1] as u64;
@@ -50,12 +53,13 @@ impl Span {
         u64::from(SLOT_BYTES[usize::from(self.class)])
     }
 
-    fn capacity(&self) -> u16 {
-        UNIT_BYTES as u16 / SLOT_BYTES[usize::from(self.class)]
+    /// Slots in a page of so many bytes.
+    fn capacity(&self, page: u64) -> u16 {
+        (page / self.slot_bytes()).min(u64::from(SLOTS_MAX)) as u16
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.used == self.capacity()
+    pub(crate) fn is_full(&self, page: u64) -> bool {
+        self.used == self.capacity(page)
     }
 
     /// Takes the lowest free slot of a span that is not full. Its offset in the page, and whether it may have been in use before.
@@ -101,6 +105,8 @@ pub(crate) enum Slot {
 pub(crate) struct Spans<'t> {
     pub header: &'t mut Header,
     pub spans: &'t mut [Span],
+    /// Bytes of a page.
+    pub page: u64,
 }
 
 impl Spans<'_> {
@@ -129,7 +135,7 @@ impl Spans<'_> {
     /// Takes a slot of a span with free slots. Its offset in the page, and whether it may have been in use before.
     pub fn take(&mut self, index: u32) -> (u64, bool) {
         let taken = self.spans[index as usize].take();
-        if self.spans[index as usize].is_full() {
+        if self.spans[index as usize].is_full(self.page) {
             self.unlink(index);
         }
         taken
@@ -137,7 +143,7 @@ impl Spans<'_> {
 
     /// Frees a slot; is the span empty now, and gone?
     pub fn give(&mut self, index: u32, offset: u64) -> bool {
-        let was_full = self.spans[index as usize].is_full();
+        let was_full = self.spans[index as usize].is_full(self.page);
         self.spans[index as usize].give(offset);
         if was_full {
             self.link(index);
@@ -180,6 +186,8 @@ impl Spans<'_> {
 
 #[cfg(test)]
 mod tests {
+    use finespun_types::PAGE_BYTES;
+
     use super::*;
 
     #[test]
@@ -201,6 +209,6 @@ mod tests {
 
     #[test]
     fn slots_leave_less_than_a_sixteenth_of_a_page_unused() {
-        assert!(SLOT_BYTES.iter().all(|slot| UNIT_BYTES as u16 % slot < UNIT_BYTES as u16 / 16));
+        assert!(SLOT_BYTES.iter().all(|slot| PAGE_BYTES as u16 % slot < PAGE_BYTES as u16 / 16));
     }
 }

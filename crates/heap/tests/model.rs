@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use common::Memory;
 use finespun_heap::{BLOCK_LOG2_MAX, BadFree, Heap, Layout, Page, Placement, Policy};
-use finespun_types::NodeId;
+use finespun_types::{NodeId, UnitSize};
 
 struct Random(u64);
 
@@ -50,15 +50,16 @@ struct Model {
 impl Model {
     fn add(&mut self, layout: Layout, placed: Placement, size: u64, align: u64, node: NodeId) {
         let Placement { offset, usable, reused, policy } = placed;
+        let page = layout.page().bytes() as u64;
         let end = offset + usable;
         self.hand_out(offset + reused, end, true);
         self.hand_out(offset, offset + reused, false);
         assert!(usable >= size && offset.is_multiple_of(align.max(16)));
-        assert!(size < 4096 || offset.is_multiple_of(4096), "whole pages begin at a page");
-        assert!(end <= u64::from(layout.pages()) * 4096);
+        assert!(size < page || offset.is_multiple_of(page), "whole pages begin at a page");
+        assert!(end <= u64::from(layout.pages()) * page);
         let before = self.live.range(..end).next_back();
         assert!(before.is_none_or(|(start, other)| start + other.usable <= offset), "overlap at {offset:#x}");
-        let (first, last) = ((offset / 4096) as u32, ((end - 1) / 4096) as u32);
+        let (first, last) = ((offset / page) as u32, ((end - 1) / page) as u32);
         assert_eq!((layout.policy_of(first), layout.policy_of(last)), (policy, policy));
         match policy {
             Policy::FirstTouch => assert_eq!(layout.home_of(first), None),
@@ -69,7 +70,7 @@ impl Model {
                 assert_eq!(layout.home_of(last), Some(expected));
             }
         }
-        let is_slot = !usable.is_multiple_of(4096);
+        let is_slot = !usable.is_multiple_of(page);
         self.live.insert(offset, Live { usable, is_slot, node });
     }
 
@@ -85,14 +86,14 @@ impl Model {
     }
 
     /// Pages in use; and small allocations of two nodes never share one.
-    fn pages_in_use(&self) -> u64 {
+    fn pages_in_use(&self, page: u64) -> u64 {
         let (mut small, mut large) = (HashMap::new(), 0);
         for (offset, live) in &self.live {
             if live.is_slot {
-                let node = *small.entry(offset / 4096).or_insert(live.node);
-                assert_eq!(node, live.node, "page {} has objects of two nodes", offset / 4096);
+                let node = *small.entry(offset / page).or_insert(live.node);
+                assert_eq!(node, live.node, "page {} has objects of two nodes", offset / page);
             } else {
-                large += live.usable / 4096;
+                large += live.usable / page;
             }
         }
         large + small.len() as u64
@@ -117,9 +118,10 @@ fn check_wrong_frees(heap: &mut Heap<'_>, model: &Model, offset: u64) {
     }
 }
 
-fn run(seed: u64, limit_pages: u32, nodes: u32, operations: usize) {
-    println!("seed {seed}, {limit_pages} pages, {nodes} nodes");
-    let mut memory = Memory::new(limit_pages, nodes);
+fn run(seed: u64, (limit_pages, size): (u32, UnitSize), nodes: u32, operations: usize) {
+    println!("seed {seed}, {limit_pages} pages of {} bytes, {nodes} nodes", size.bytes());
+    let page = size.bytes() as u64;
+    let mut memory = Memory::new(limit_pages, nodes, size);
     let (layout, mut model, mut random) = (memory.layout, Model::default(), Random(seed));
     let mut exhausted = 0;
     for operation in 0..operations {
@@ -139,19 +141,19 @@ fn run(seed: u64, limit_pages: u32, nodes: u32, operations: usize) {
             let freed = heap.free(start).expect("it is live");
             let live = model.live.remove(&start).expect("it is live");
             assert_eq!(freed.usable, live.usable);
-            let pages = u64::from(freed.pages.start) * 4096..u64::from(freed.pages.end) * 4096;
+            let pages = u64::from(freed.pages.start) * page..u64::from(freed.pages.end) * page;
             assert!(model.live.range(pages).next().is_none(), "released pages hold nothing");
             check_wrong_frees(&mut heap, &model, start);
         }
-        let somewhere = random.below(u64::from(layout.pages()) * 4096);
+        let somewhere = random.below(u64::from(layout.pages()) * page);
         check_wrong_frees(&mut heap, &model, somewhere);
         if let Some(start) = model.around_any(&mut random) {
             let inside = start + random.below(model.live[&start].usable);
             check_wrong_frees(&mut heap, &model, inside);
         }
         if operation % 16 == 0 {
-            assert_eq!(heap.used_bytes(), model.pages_in_use() * 4096);
-            assert!(heap.used_bytes() <= u64::from(layout.limit_pages()) * 4096);
+            assert_eq!(heap.used_bytes(), model.pages_in_use(page) * page);
+            assert!(heap.used_bytes() <= u64::from(layout.limit_pages()) * page);
         }
     }
     assert!(exhausted > 0, "the limit was reached");
@@ -162,7 +164,7 @@ fn run(seed: u64, limit_pages: u32, nodes: u32, operations: usize) {
         heap.free(start).expect("it is live");
     }
     assert_eq!(heap.used_bytes(), 0);
-    assert_eq!(heap.largest_free(), u64::from(layout.limit_pages()) * 4096);
+    assert_eq!(heap.largest_free(), u64::from(layout.limit_pages()) * page);
     let in_use = memory.pages.iter().position(|page| *page != Page::default());
     assert_eq!(in_use, None, "every entry of an empty heap is zero again");
 }
@@ -179,9 +181,12 @@ impl Model {
 #[test]
 fn random_operations_keep_every_promise_and_end_in_an_empty_heap() {
     for seed in 0..4 {
-        run(seed, 8192, 3, 8000);
+        run(seed, (8192, UnitSize::PAGE), 3, 8000);
     }
-    run(100, 512, 1, 8000);
-    run(101, 4096, 64, 8000);
-    run(102, 12_000, 8, 8000);
+    run(100, (512, UnitSize::PAGE), 1, 8000);
+    run(101, (4096, UnitSize::PAGE), 64, 8000);
+    run(102, (12_000, UnitSize::PAGE), 8, 8000);
+    for bytes in [8 << 10, 64 << 10] {
+        run(103, (512, UnitSize::of(bytes).expect("a power of two")), 3, 8000);
+    }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::Memory;
 use finespun_heap::{ALIGN_MAX, BadFree, Freed, Heap, Page, Policy};
-use finespun_types::NodeId;
+use finespun_types::{NodeId, UnitSize};
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
@@ -15,7 +15,7 @@ fn first_touch(heap: &mut Heap<'_>, size: u64) -> u64 {
 
 #[test]
 fn small_objects_of_different_nodes_are_on_different_pages() {
-    let mut memory = Memory::new(512, 2);
+    let mut memory = Memory::new(512, 2, UnitSize::PAGE);
     let mut heap = memory.heap();
     let mut page_of = |node| heap.alloc(24, 8, Policy::FirstTouch, node).unwrap().offset / 4096;
     let (first, other, second) = (page_of(N0), page_of(N1), page_of(N0));
@@ -26,14 +26,14 @@ fn small_objects_of_different_nodes_are_on_different_pages() {
 
 #[test]
 fn a_size_of_zero_gives_different_places() {
-    let mut memory = Memory::new(512, 1);
+    let mut memory = Memory::new(512, 1, UnitSize::PAGE);
     let mut heap = memory.heap();
     assert_ne!(first_touch(&mut heap, 0), first_touch(&mut heap, 0));
 }
 
 #[test]
 fn a_span_is_filled_then_reused_and_given_back_when_empty() {
-    let mut memory = Memory::new(512, 1);
+    let mut memory = Memory::new(512, 1, UnitSize::PAGE);
     let mut heap = memory.heap();
     let slots: Vec<u64> = (0..256).map(|_| first_touch(&mut heap, 16)).collect();
     assert_eq!(heap.used_bytes(), 4096);
@@ -50,7 +50,7 @@ fn a_span_is_filled_then_reused_and_given_back_when_empty() {
 
 #[test]
 fn freed_neighbours_become_one_run_and_are_used_again() {
-    let mut memory = Memory::new(512, 1);
+    let mut memory = Memory::new(512, 1, UnitSize::PAGE);
     let mut heap = memory.heap();
     let parts: Vec<u64> = (0..4).map(|_| first_touch(&mut heap, 3 * 4096)).collect();
     let last = first_touch(&mut heap, 4096);
@@ -63,7 +63,7 @@ fn freed_neighbours_become_one_run_and_are_used_again() {
 
 #[test]
 fn the_limit_counts_every_policy_together() {
-    let mut memory = Memory::new(1024, 2);
+    let mut memory = Memory::new(1024, 2, UnitSize::PAGE);
     let mut heap = memory.heap();
     let half = 512 * 4096;
     let on = heap.alloc(half, 1, Policy::On(N1), N0).unwrap();
@@ -81,7 +81,7 @@ fn the_limit_counts_every_policy_together() {
 
 #[test]
 fn a_full_part_of_the_space_sends_allocations_elsewhere_and_says_so() {
-    let mut memory = Memory::new(8192, 4);
+    let mut memory = Memory::new(8192, 4, UnitSize::PAGE);
     let mut heap = memory.heap();
     let on = |size_pages: u64, heap: &mut Heap<'_>| heap.alloc(size_pages * 4096, 1, Policy::On(N1), N0).unwrap();
     assert_eq!(on(2048, &mut heap).policy, Policy::On(N1));
@@ -98,7 +98,7 @@ fn a_full_part_of_the_space_sends_allocations_elsewhere_and_says_so() {
 
 #[test]
 fn alignment_reaches_from_sixteen_bytes_to_two_mib_under_every_policy() {
-    let mut memory = Memory::new(1 << 16, 3);
+    let mut memory = Memory::new(1 << 16, 3, UnitSize::PAGE);
     let mut heap = memory.heap();
     for policy in [Policy::FirstTouch, Policy::On(N1), Policy::Cyclic { block_pages_log2: 1 }] {
         for align in (0..=21).map(|log2| 1 << log2) {
@@ -111,7 +111,7 @@ fn alignment_reaches_from_sixteen_bytes_to_two_mib_under_every_policy() {
 
 #[test]
 fn impossible_requests_are_refused() {
-    let mut memory = Memory::new(512, 2);
+    let mut memory = Memory::new(512, 2, UnitSize::PAGE);
     let mut heap = memory.heap();
     for (size, align, policy, node) in [
         (1, 0, Policy::FirstTouch, N0),
@@ -130,7 +130,7 @@ fn impossible_requests_are_refused() {
 
 #[test]
 fn wrong_frees_say_what_is_wrong_and_change_nothing() {
-    let mut memory = Memory::new(512, 2);
+    let mut memory = Memory::new(512, 2, UnitSize::PAGE);
     let behind = u64::from(memory.layout.pages()) * 4096;
     let mut heap = memory.heap();
     let (small, next) = (first_touch(&mut heap, 100), first_touch(&mut heap, 100));
@@ -163,7 +163,7 @@ fn wrong_frees_say_what_is_wrong_and_change_nothing() {
 
 #[test]
 fn what_no_allocation_has_had_is_told_apart() {
-    let mut memory = Memory::new(1024, 2);
+    let mut memory = Memory::new(1024, 2, UnitSize::PAGE);
     let mut heap = memory.heap();
     let small = heap.alloc(100, 1, Policy::FirstTouch, N0).unwrap();
     let large = heap.alloc(9 * 4096, 1, Policy::FirstTouch, N0).unwrap();
@@ -178,7 +178,7 @@ fn what_no_allocation_has_had_is_told_apart() {
 
 #[test]
 fn slots_that_no_allocation_has_had_are_told_apart() {
-    let mut memory = Memory::new(1024, 2);
+    let mut memory = Memory::new(1024, 2, UnitSize::PAGE);
     let mut heap = memory.heap();
     let alloc = |heap: &mut Heap<'_>, size| heap.alloc(size, 1, Policy::FirstTouch, N0).unwrap();
     let (first, kept) = (alloc(&mut heap, 100), alloc(&mut heap, 100));
@@ -193,7 +193,7 @@ fn slots_that_no_allocation_has_had_are_told_apart() {
 
 #[test]
 fn tables_are_touched_only_for_what_is_in_use() {
-    let mut memory = Memory::new(1 << 18, 8);
+    let mut memory = Memory::new(1 << 18, 8, UnitSize::PAGE);
     let mut heap = memory.heap();
     for policy in [Policy::FirstTouch, Policy::On(N1), Policy::Cyclic { block_pages_log2: 4 }] {
         heap.alloc(1 << 28, 1, policy, N0).expect("there is room");

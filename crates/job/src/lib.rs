@@ -26,6 +26,7 @@ pub use means::{Faults, Transport};
 
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::Variant;
+use finespun_types::UnitSize;
 use serde::{Deserialize, Serialize};
 
 /// Environment variable: descriptor of the memfd with the [`Job`].
@@ -46,7 +47,7 @@ pub const ENV_FAULTS: &str = "FINESPUN_FAULTS";
 /// The descriptors of one node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeMemory {
-    /// The frames: `heap_bytes` long, frame of unit `u` at `u * 4096`.
+    /// The frames: `heap_bytes` long, that of unit `u` at `u` times [`Job::unit_bytes`].
     pub frames: i32,
     /// The node segment: units, directory, lists, locks, counters. Its layout is the runtime's.
     pub segment: i32,
@@ -65,6 +66,8 @@ pub struct Job {
     pub transport: Transport,
     /// The fault mechanism asked for.
     pub faults: Faults,
+    /// Bytes of a unit of coherence: see [`Job::unit`].
+    pub unit_bytes: u32,
     /// The limit of the shared heap in bytes, a multiple of 2 MiB.
     pub heap_bytes: u64,
     /// The memory of each node, by node. With `tcp` a process may use only that of its own node.
@@ -104,6 +107,15 @@ impl Job {
 
     fn named(&self) -> &'static protocols::Named {
         protocols::named(&self.protocol, self.transport).expect("whoever makes a job checks its protocol")
+    }
+
+    /// The size of its units.
+    ///
+    /// # Panics
+    /// If it is none. Whatever makes a job has it from a [`UnitSize`].
+    #[must_use]
+    pub fn unit(&self) -> UnitSize {
+        UnitSize::of(self.unit_bytes as usize).expect("a job is made with a size of units")
     }
 
     /// Processors of the whole job.

@@ -119,6 +119,7 @@ mod tests {
             threads: 3,
             transport: Transport::Shm,
             faults: Faults::Auto,
+            unit_bytes: finespun_types::UnitSize::PAGE.bytes() as u32,
             heap_bytes: 1 << 36,
             memory: Vec::new(),
             protocol: "csm-2l".into(),

@@ -1,6 +1,6 @@
 //! What goes with a message of a home-based protocol, and how it stands in the envelope.
 
-use finespun_types::{NodeId, UNIT_BYTES, UnitId};
+use finespun_types::{NodeId, PAGE_BYTES, UnitId};
 
 use crate::cluster::Cluster;
 use crate::sys::frames::Page;
@@ -27,7 +27,7 @@ impl<'a> Attached<'a> {
     pub const fn len(&self) -> usize {
         match self {
             Self::Nothing | Self::Buffered(_) => 0,
-            Self::Page(_) => UNIT_BYTES,
+            Self::Page(_) => PAGE_BYTES,
             Self::Diff(diff) => diff.len(),
         }
     }
@@ -69,7 +69,7 @@ mod tests {
     fn what_is_attached_survives_the_envelope() {
         let (flags, contents) = Attached::Diff(&[1, 2, 3]).parts();
         assert!(matches!(Attached::of(&letter(flags, contents)), Some(Attached::Diff([1, 2, 3]))));
-        let page = [7; UNIT_BYTES];
+        let page = [7; PAGE_BYTES];
         let (flags, _) = Attached::Page(Page::at(page.as_ptr())).parts();
         assert!(matches!(Attached::of(&letter(flags, &page)), Some(Attached::Page(_))));
         assert!(matches!(Attached::of(&letter(0, &[])), Some(Attached::Nothing)));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use finespun_sys::signals::Inside;
 use finespun_sys::stack;
-use finespun_types::{Access, Counter, UNIT_BYTES, UnitId};
+use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
 use crate::consistency::units;
@@ -80,7 +80,7 @@ pub(crate) fn make_valid(address: usize, bytes: usize, writes: bool) {
 
 /// The units that a buffer lies in.
 fn units_of(cluster: &Cluster, address: usize, bytes: usize) -> impl Iterator<Item = UnitId> {
-    let pages = address / UNIT_BYTES..address.saturating_add(bytes).div_ceil(UNIT_BYTES);
-    let view = cluster.view.as_ref().map(|(_, mapping)| mapping);
-    pages.filter_map(move |page| view?.page_of(page * UNIT_BYTES).map(UnitId))
+    let size = cluster.shape.unit.bytes();
+    let starts = (address - address % size..address.saturating_add(bytes)).step_by(size);
+    starts.filter_map(|start| cluster.unit_at(start))
 }

@@ -4,13 +4,14 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use finespun_engine::homes::Homes;
 use finespun_job::{Job, Transport};
 use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::page::Place;
 use finespun_sync::{Word, place};
 use finespun_sys::view;
 use finespun_transport::Mesh;
-use finespun_types::{NodeId, ProcessorId, UnitId, ViewId};
+use finespun_types::{NodeId, PAGE_BYTES, ProcessorId, UnitId, ViewId};
 
 use crate::engine::Engine;
 use crate::sys::segment::Segment;
@@ -49,8 +50,8 @@ pub struct Cluster {
     pub hold_ticks: u64,
 }
 
-/// Pages whose homes one manager decides, side by side.
-const MANAGER_RUN: u32 = 16;
+/// Units whose homes one manager decides, side by side, as a power of two.
+const MANAGER_RUN_LOG2: u32 = 4;
 
 impl Cluster {
     /// Maps what this process may reach. `fd_of` turns a descriptor number of the job into a descriptor.
@@ -142,10 +143,17 @@ impl Cluster {
         self.mine().view(self.my_view()).several_threads.load(Ordering::Relaxed) != 0
     }
 
+    /// The unit at an address of the shared space, or of shared globals.
+    #[inline]
+    pub fn unit_at(&self, address: usize) -> Option<UnitId> {
+        let (_, view) = self.view.as_ref()?;
+        self.shape.unit.at(u64::from(view.page_of(address)?) * PAGE_BYTES as u64)
+    }
+
     /// What a unit's address says, at a node.
     pub fn place(&self, node: NodeId, unit: UnitId) -> Place {
-        let manager = NodeId((unit.0 / MANAGER_RUN % self.shape.nodes as u32) as u8);
-        Place { me: node, manager, fixed_home: self.shape.layout.home_of(unit.0) }
+        let homes = Homes::new(self.shape.nodes as u32, MANAGER_RUN_LOG2);
+        homes.place(node, unit, self.shape.layout.home_of(unit.0))
     }
 
     /// Where the state of a synchronization object stands.

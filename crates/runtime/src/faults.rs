@@ -34,7 +34,7 @@ pub fn install(cluster: &'static Cluster) -> std::io::Result<()> {
 
 fn on_fault(address: usize, kind: FaultKind) -> bool {
     let Some(cluster) = CLUSTER.get() else { return false };
-    let Some(unit) = cluster.view.as_ref().and_then(|(_, mapping)| mapping.page_of(address)) else { return false };
+    let Some(unit) = cluster.unit_at(address) else { return false };
     if process::is_forked() {
         fault_in_child(address);
     }
@@ -48,7 +48,7 @@ fn on_fault(address: usize, kind: FaultKind) -> bool {
         FaultKind::Read | FaultKind::Unknown => false,
         FaultKind::Write => true,
     };
-    serve(cluster, UnitId(unit), writes);
+    serve(cluster, unit, writes);
     if is_often(address) {
         look_at_mapping(cluster, address);
     }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use finespun_errors::Code;
 use finespun_sys::signals::Inside;
 use finespun_sys::stack;
-use finespun_types::{NodeId, UNIT_BYTES, ViewId};
+use finespun_types::{NodeId, PAGE_BYTES, ViewId};
 
 use crate::cluster::Cluster;
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ static OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::Machine`], [`Code::Argument`].
 pub fn open(cluster: &mut Cluster, slot: usize, addresses: &Range<usize>) -> Result<Vec<u8>, Failure> {
-    if !addresses.start.is_multiple_of(UNIT_BYTES) || !addresses.len().is_multiple_of(UNIT_BYTES) {
+    if !addresses.start.is_multiple_of(PAGE_BYTES) || !addresses.len().is_multiple_of(PAGE_BYTES) {
         return Err(Failure::new(
             Code::Argument,
             format!("the program's globals, at {addresses:x?}, are no whole pages"),
@@ -56,7 +56,7 @@ pub fn open(cluster: &mut Cluster, slot: usize, addresses: &Range<usize>) -> Res
     let is_first = cluster.me == NodeId(0) && cluster.my_view() == ViewId(0);
     let contents = if is_first { window::copy(addresses) } else { Vec::new() };
     let (_, mapping) = cluster.view.as_mut().expect("only a process of the program has globals");
-    window::open(mapping, descriptors::borrow(frames), addresses, offset as usize / UNIT_BYTES)
+    window::open(mapping, descriptors::borrow(frames), addresses, offset as usize / PAGE_BYTES)
         .map_err(|error| Failure::new(Code::Machine, format!("the program's globals could not be shared: {error}")))?;
     FRAMES.store(frames as usize, Ordering::Relaxed);
     OFFSET.store(offset as usize, Ordering::Relaxed);
@@ -66,9 +66,9 @@ pub fn open(cluster: &mut Cluster, slot: usize, addresses: &Range<usize>) -> Res
 /// Puts back what [`open`] took, once faults are served. Pages of zeros are left alone: shared memory begins as zeros, and who
 /// uses them first is to be their home.
 pub fn fill(addresses: &Range<usize>, contents: &[u8]) {
-    for (page, bytes) in contents.chunks(UNIT_BYTES).enumerate() {
+    for (page, bytes) in contents.chunks(PAGE_BYTES).enumerate() {
         if bytes.iter().any(|&byte| byte != 0) {
-            window::store(addresses, page * UNIT_BYTES, bytes);
+            window::store(addresses, page * PAGE_BYTES, bytes);
         }
     }
 }
@@ -95,15 +95,16 @@ pub extern "C" fn before_fork() {
 
 /// Makes valid what a node has touched of the globals. The rest is zero in this node's frames as everywhere.
 fn fetch(cluster: &'static Cluster, addresses: &Range<usize>) {
-    let (first, pages) = (addresses.start, (addresses.len() / UNIT_BYTES) as u32);
-    let Some(unit) = cluster.view.as_ref().and_then(|(_, mapping)| mapping.page_of(first)) else { return };
+    let (first, size) = (addresses.start, cluster.shape.unit);
+    let units = size.units_for(addresses.len() as u64) as u32;
+    let Some(unit) = cluster.unit_at(first).map(|unit| unit.0) else { return };
     stack::on_private(move || {
         let _signals = Inside::new();
-        let mut walk = Walk::over(unit..unit + pages);
+        let mut walk = Walk::over(unit..unit + units);
         // No program can make a manager refuse the question.
         while let Ok(Some(run)) = memory::next_touched(cluster, meter::slot_index(), &mut walk) {
-            let bytes = run.len() * UNIT_BYTES;
-            buffers::make_valid(first + (run.start - unit) as usize * UNIT_BYTES, bytes, false);
+            let from = first + size.bytes_of((run.start - unit) as usize);
+            buffers::make_valid(from, size.bytes_of(run.len()), false);
         }
     });
 }

@@ -7,7 +7,7 @@ use finespun_job::{self as job, Faults, Job, NodeMemory, Transport};
 use finespun_sys::descriptors::keep;
 use finespun_sys::machine;
 use finespun_sys::view::Mechanism;
-use finespun_types::{NodeId, SPACE_BASE, UNIT_BYTES, ViewId};
+use finespun_types::{NodeId, SPACE_BASE, UnitSize, ViewId};
 
 use crate::failure::Failure;
 use crate::limits;
@@ -84,6 +84,7 @@ impl Inherited {
             threads: 1,
             transport: Transport::Shm,
             faults: Faults::Auto,
+            unit_bytes: UnitSize::PAGE.bytes() as u32,
             heap_bytes: machine::default_heap_bytes(),
             memory: Vec::new(),
             protocol: job::protocols::DEFAULT.to_owned(),
@@ -99,7 +100,7 @@ impl Inherited {
                 Failure::new(Code::Machine, limits::refused(&limits::file(&job, what, bytes as u64), &error))
             })
         };
-        let frames = create(c"finespun-frames", "pages", shape.pages * UNIT_BYTES)?;
+        let frames = create(c"finespun-frames", "pages", shape.frame_bytes())?;
         let segment = create(c"finespun-segment", "tables", shape.bytes)?;
         job.memory.push(NodeMemory { frames: frames.as_raw_fd(), segment: segment.as_raw_fd() });
         // They live as long as the process.
@@ -115,7 +116,7 @@ impl Inherited {
 pub fn space_base() -> Result<usize, Failure> {
     let Some(text) = std::env::var_os("FINESPUN_BASE") else { return Ok(SPACE_BASE) };
     let parsed = text.to_str().and_then(|text| usize::from_str_radix(text.trim_start_matches("0x"), 16).ok());
-    parsed.filter(|base| base % UNIT_BYTES == 0 && *base > 0).ok_or_else(|| {
+    parsed.filter(|base| UnitSize::PAGE.divides(*base) && *base > 0).ok_or_else(|| {
         Failure::new(Code::Usage, format!("FINESPUN_BASE={text:?} is no page-aligned hexadecimal address"))
     })
 }

@@ -5,7 +5,6 @@ use std::io;
 use finespun_errors::bytes;
 use finespun_job::{Job, Transport};
 use finespun_sys::limits;
-use finespun_types::UNIT_BYTES;
 
 use crate::sys::shape::Shape;
 
@@ -21,7 +20,7 @@ pub fn refused(tried: &str, error: &io::Error) -> String {
 #[must_use]
 pub fn mapping(job: &Job, is_of_program: bool) -> String {
     let shape = Shape::of(job);
-    let frames = (shape.pages * UNIT_BYTES) as u64;
+    let frames = shape.frame_bytes() as u64;
     let reached = if job.transport == Transport::Shm { u64::from(job.nodes) } else { 1 };
     let own = if is_of_program { frames } else { 0 };
     let all = bytes(reached * (frames + shape.bytes as u64) + own);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use finespun_errors::{Code, bytes};
 use finespun_heap::{BLOCK_LOG2_MAX, Heap, Policy};
-use finespun_types::{NodeId, ProcessorId, UNIT_BYTES};
+use finespun_types::{NodeId, ProcessorId, UnitSize};
 
 use crate::cluster::Cluster;
 use crate::consistency::{along, units};
@@ -15,8 +15,6 @@ use crate::touched::{self, Known, Told, Walk};
 use crate::wire::Request;
 use crate::{carriers, requests};
 
-/// Bytes of a page.
-const PAGE: u64 = UNIT_BYTES as u64;
 /// The node with the heap's tables.
 const KEEPER: NodeId = NodeId(0);
 
@@ -59,7 +57,8 @@ fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
         Call::Together { number, size } => {
             let entry = &cluster.at(KEEPER).node().together[(number % 2) as usize];
             if entry.number.load(Ordering::Relaxed) != number {
-                let (offset, reused) = allocate(cluster, heap, size, PAGE, Policy::FirstTouch, KEEPER)?;
+                let page = heap.page();
+                let (offset, reused) = allocate(cluster, heap, size, page, Policy::FirstTouch, KEEPER)?;
                 entry.offset.store(offset, Ordering::Relaxed);
                 entry.reused.store(reused, Ordering::Relaxed);
                 entry.size.store(size, Ordering::Relaxed);
@@ -91,15 +90,15 @@ fn allocate(
         return Ok((placement.offset, placement.reused));
     }
     let (used, largest) = (bytes(heap.used_bytes()), bytes(heap.largest_free()));
-    let limit = bytes(u64::from(cluster.shape.layout.limit_pages()) * PAGE);
+    let limit = bytes(u64::from(cluster.shape.layout.limit_pages()) * heap.page());
     let size = bytes(size);
     let what = format!("no room for {size} in the shared heap: {used} of {limit} used, largest free run {largest}");
     Err(Failure { code: Code::HeapExhausted, what })
 }
 
-/// The policy for memory dealt to the nodes in blocks of `block` bytes, rounded up.
-pub fn dealt(block: u64) -> Policy {
-    let pages = block.div_ceil(PAGE).max(1);
+/// The policy for memory dealt to the nodes in blocks of `block` bytes, rounded up to a power of two of units.
+pub fn dealt(block: u64, unit: UnitSize) -> Policy {
+    let pages = unit.units_for(block).max(1);
     let log2 = pages.next_power_of_two().trailing_zeros().min(u32::from(BLOCK_LOG2_MAX));
     Policy::Cyclic { block_pages_log2: log2 as u8 }
 }
@@ -139,7 +138,7 @@ mod tests {
     #[test]
     fn blocks_are_rounded_up_to_a_power_of_two_of_pages() {
         for (bytes, log2) in [(0, 0), (1, 0), (4096, 0), (4097, 1), (5 * 4096, 3), (1 << 40, BLOCK_LOG2_MAX)] {
-            assert_eq!(dealt(bytes), Policy::Cyclic { block_pages_log2: log2 });
+            assert_eq!(dealt(bytes, UnitSize::PAGE), Policy::Cyclic { block_pages_log2: log2 });
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use finespun_job::Job;
 use finespun_sys::clock;
 use finespun_sys::memory::touched;
-use finespun_types::{Counters, UNIT_BYTES};
+use finespun_types::Counters;
 
 use crate::sys::segment::Segment;
 use crate::sys::shape::Shape;
@@ -15,7 +15,7 @@ use crate::sys::shape::Shape;
 /// Bytes of a node's frames, sparse.
 #[must_use]
 pub fn frame_bytes(job: &Job) -> u64 {
-    (Shape::of(job).pages * UNIT_BYTES) as u64
+    Shape::of(job).frame_bytes() as u64
 }
 
 /// Bytes of a node's segment, sparse, all-zero at first.
@@ -77,10 +77,10 @@ pub struct MemoryTold {
 
 /// To be asked before anybody looks at the tables: looking makes pages, too.
 fn memory(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, shape: &Shape) -> io::Result<MemoryTold> {
-    let twins = shape.twin.offset as u64..(shape.twin.offset + shape.twin.len * UNIT_BYTES) as u64;
+    let twins = shape.twin.offset as u64..(shape.twin.offset + shape.twin_bytes()) as u64;
     let twin_bytes = touched(segment, twins)?;
     Ok(MemoryTold {
-        frame_bytes: touched(frames, 0..(shape.pages * UNIT_BYTES) as u64)?,
+        frame_bytes: touched(frames, 0..shape.frame_bytes() as u64)?,
         table_bytes: touched(segment, 0..shape.bytes as u64)? - twin_bytes,
         twin_bytes,
         table_bytes_per_page: shape.table_bytes_per_page() as u64,

@@ -10,14 +10,14 @@
 //! those around the stack pointer writable again before the program goes on ([`revive`]). That saves their faults too.
 
 use finespun_sys::stack;
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 
 use crate::buffers;
 use crate::cluster::Cluster;
 use crate::sys::{descriptors, window};
 
 /// Below the stack pointer: what the frames of a C library's function take that makes a system call.
-const BELOW: usize = UNIT_BYTES;
+const BELOW: usize = PAGE_BYTES;
 /// Above: variables of the caller.
 const ABOVE: usize = 1024;
 

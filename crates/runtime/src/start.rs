@@ -10,7 +10,6 @@ use finespun_sys::clock::{self, Calibration};
 use finespun_sys::descriptors::keep_all_aside;
 use finespun_sys::process::{Cores, Program, cpus};
 use finespun_sys::view::{Mechanism, View};
-use finespun_types::UNIT_BYTES;
 
 use crate::cluster::Cluster;
 use crate::consistency::units;
@@ -151,7 +150,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
         Cluster::join(inherited.job, me, inherited.sockets, descriptors::borrow, dispatch::message, spin_ticks)
             .map_err(not_mapped)?;
     let frames = descriptors::borrow(cluster.job.memory[usize::from(me.0)].frames);
-    let own_view = View::new(frames, base, cluster.shape.pages * UNIT_BYTES, faults).map_err(not_mapped)?;
+    let own_view = View::new(frames, base, cluster.shape.frame_bytes(), faults).map_err(not_mapped)?;
     let mechanism = own_view.mechanism();
     cluster.view = Some((view, own_view));
     cluster.hold_ticks = calibration.ticks(revoke::HOLD_NS);

@@ -37,7 +37,7 @@ pub mod stack;
 pub mod view;
 pub mod watch;
 
-/// Bytes of a page, the grain of every right. Equal to `finespun_types::UNIT_BYTES`; this crate stands below it.
+/// Bytes of a page, the grain of every right. Equal to `finespun_types::PAGE_BYTES`; this crate stands below it.
 pub const PAGE_BYTES: usize = 4096;
 
 use std::io;

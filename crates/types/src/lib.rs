@@ -7,9 +7,11 @@
 
 pub mod catalogue;
 mod counters;
+mod geometry;
 mod nouns;
 mod set;
 
 pub use counters::{Bucket, Counter, Counters};
-pub use nouns::{Access, NODES_MAX, NodeId, ProcessorId, SPACE_BASE, UNIT_BYTES, UnitId, VIEWS_MAX, ViewId};
+pub use geometry::{PAGE_BYTES, UnitSize};
+pub use nouns::{Access, NODES_MAX, NodeId, ProcessorId, SPACE_BASE, UnitId, VIEWS_MAX, ViewId};
 pub use set::{NodeSet, Set, ViewSet};

@@ -2,9 +2,6 @@
 
 use core::fmt;
 
-/// Bytes of a unit: one page of memory, kept coherent as a whole.
-pub const UNIT_BYTES: usize = 4096;
-
 /// Where the shared space starts in every process, unless the job says otherwise. docs/kernel.md section 8 of
 /// the measurements: free in every PIE and non-PIE start tried, and under AddressSanitizer.
 pub const SPACE_BASE: usize = 0x2000_0000_0000;
@@ -26,7 +23,7 @@ pub struct NodeId(pub u8);
 #[repr(transparent)]
 pub struct ViewId(pub u8);
 
-/// A unit of coherence: page number `UnitId.0` of the shared space.
+/// A unit of coherence: number `UnitId.0` of the shared space, counted in units of the job's size ([`UnitSize`](crate::UnitSize)).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct UnitId(pub u32);

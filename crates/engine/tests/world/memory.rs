@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 
 use finespun_protocol::page::{Protocol, Time};
-use finespun_types::{Access, UNIT_BYTES};
+use finespun_types::{Access, PAGE_BYTES};
 
 use crate::clock::{Moment, Task};
 
 /// Words of a page. Each stands for [`WORD_BYTES`] bytes.
 pub const WORDS: usize = 16;
-pub const WORD_BYTES: usize = UNIT_BYTES / WORDS;
+pub const WORD_BYTES: usize = PAGE_BYTES / WORDS;
 
 pub type Page = [u32; WORDS];
 
@@ -26,7 +26,7 @@ impl Payload {
     pub const fn bytes(&self) -> usize {
         match self {
             Self::Nothing => 0,
-            Self::Page(_) => UNIT_BYTES,
+            Self::Page(_) => PAGE_BYTES,
             Self::Diff(diff) => diff.changed.count_ones() as usize * WORD_BYTES,
         }
     }

@@ -9,7 +9,7 @@ use finespun_protocol::cashmere::variants::Way;
 use finespun_sync::migratory::{self, Message};
 use finespun_sync::threads::{self, Threads};
 use finespun_sync::{Entry, Error, Event, Grant, Header, Quick, Table, Waiter, Word};
-use finespun_types::{NodeId, ProcessorId};
+use finespun_types::{NodeId, ProcessorId, UnitSize};
 
 use crate::bugs::Bug;
 use crate::job::{Job, Packet};
@@ -84,7 +84,7 @@ pub struct Keeper {
 
 impl Keeper {
     pub fn new(nodes: usize, per_node: usize) -> Self {
-        let layout = Layout::new(1, nodes as u32).expect("a small job has a layout");
+        let layout = Layout::new(1, nodes as u32, UnitSize::PAGE).expect("a small job has a layout");
         let mut keeper = Self {
             layout,
             header: Box::new(finespun_heap::Header::EMPTY),

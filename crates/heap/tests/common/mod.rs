@@ -1,6 +1,7 @@
 //! Memory for a heap.
 
 use finespun_heap::{Header, Heap, Layout, Page, Span, Tables};
+use finespun_types::UnitSize;
 
 /// A heap's tables, as a process would find them in the node segment.
 pub struct Memory {
@@ -11,8 +12,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub fn new(limit_pages: u32, nodes: u32) -> Self {
-        let layout = Layout::new(limit_pages, nodes).unwrap();
+    pub fn new(limit_pages: u32, nodes: u32, page: UnitSize) -> Self {
+        let layout = Layout::new(limit_pages, nodes, page).unwrap();
         Self {
             layout,
             header: Box::new(Header::EMPTY),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use finespun_errors::{Code, bytes};
 use finespun_heap::Policy;
-use finespun_types::{Bucket, NodeId, UNIT_BYTES, UnitId};
+use finespun_types::{Bucket, NodeId, PAGE_BYTES};
 
 use super::{Result, inside};
 use crate::cluster::Cluster;
@@ -51,7 +51,9 @@ pub fn allocate(size: u64, align: u64, home: Home) -> Result<Allocated> {
                 let what = format!("fsp_malloc_on: node {node} of {}", entered.cluster.shape.nodes);
                 return Err(Failure { code: Code::Argument, what });
             }
-            Home::Dealt(block) if block <= entered.cluster.job.heap_bytes => memory::dealt(block),
+            Home::Dealt(block) if block <= entered.cluster.job.heap_bytes => {
+                memory::dealt(block, entered.cluster.shape.unit)
+            }
             Home::Dealt(block) => {
                 let heap = bytes(entered.cluster.job.heap_bytes);
                 let what = format!("fsp_malloc_distributed: blocks of {block} bytes, in a shared heap of {heap}");
@@ -75,7 +77,7 @@ pub fn allocate_together(size: u64) -> Result<Allocated> {
     inside(move |entered| {
         let (cluster, slot) = (entered.cluster, entered.slot);
         if entered.runtime.model != Model::Spmd {
-            return allocate(size, UNIT_BYTES as u64, Home::FirstTouch);
+            return allocate(size, PAGE_BYTES as u64, Home::FirstTouch);
         }
         let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
         let (offset, reused) = memory::call(cluster, slot, Call::Together { number, size })?;
@@ -110,7 +112,8 @@ impl Touched {
                 return Ok((None, None));
             };
             let run = memory::next_touched(entered.cluster, Some(entered.slot), &mut walk)?;
-            let address = |unit: u32| from + unit as usize * UNIT_BYTES;
+            let unit = entered.cluster.shape.unit;
+            let address = |number: u32| from + unit.bytes_of(number as usize);
             let part = run.map(|run| address(run.start).max(addresses.start)..address(run.end).min(addresses.end));
             Ok((Some((from, walk)), part))
         })?;
@@ -121,9 +124,9 @@ impl Touched {
 
 /// Where the addresses of the units are counted from, and the walk over those in which `addresses` lie.
 fn start_walk(cluster: &Cluster, addresses: &Range<usize>) -> Option<(usize, Walk)> {
-    let first = (offset(cluster, addresses.start)? / UNIT_BYTES as u64) as u32;
-    let last = (offset(cluster, addresses.end.checked_sub(1)?)? / UNIT_BYTES as u64) as u32;
-    Some((base(cluster), Walk::over(first..last + 1)))
+    let unit_at = |address| cluster.shape.unit.at(offset(cluster, address)?);
+    let (first, last) = (unit_at(addresses.start)?, unit_at(addresses.end.checked_sub(1)?)?);
+    Some((base(cluster), Walk::over(first.0..last.0 + 1)))
 }
 
 /// A zeroed block that every process of a program in the model of threads finds by itself. Main makes it, by the first
@@ -203,7 +206,7 @@ pub fn heap_addresses() -> std::ops::Range<usize> {
 pub fn home(address: usize) -> Option<usize> {
     let found = inside(move |entered| {
         let cluster = entered.cluster;
-        let unit = offset(cluster, address).map(|offset| UnitId((offset / UNIT_BYTES as u64) as u32));
+        let unit = offset(cluster, address).and_then(|offset| cluster.shape.unit.at(offset));
         Ok(unit.and_then(|unit| units::home(cluster, unit)))
     });
     found.ok()?.map(|home| usize::from(home.0))
@@ -217,7 +220,7 @@ pub(super) fn base(cluster: &Cluster) -> usize {
 pub(super) fn offset(cluster: &Cluster, address: usize) -> Option<u64> {
     let (_, mapping) = cluster.view.as_ref()?;
     let page = mapping.page_of(address)?;
-    Some(u64::from(page) * UNIT_BYTES as u64 + (address % UNIT_BYTES) as u64)
+    Some(u64::from(page) * PAGE_BYTES as u64 + (address % PAGE_BYTES) as u64)
 }
 
 /// The same for an address that the heap may have given out.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use finespun_errors::Code;
 use finespun_sys::stack;
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 
 use super::Result;
 use super::memory::{Home, allocate, free};
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::{pointers, process};
 
 /// No stack is smaller, whatever its thread asked for: a fault's frames do not lie there, but a printf's do.
-const SMALLEST: usize = 16 * UNIT_BYTES;
+const SMALLEST: usize = 16 * PAGE_BYTES;
 /// A stack of the usual size takes no more of the heap than this part, so that a hundred threads fit into a small one.
 const PART_OF_HEAP: usize = 256;
 
@@ -31,7 +31,7 @@ pub fn begin(asked: usize, usual: usize) -> Result<()> {
     let idle = IDLE.iter().filter(|_| bytes == usual).map(|place| place.swap(0, Ordering::Acquire)).find(|at| *at > 0);
     let address = match idle {
         Some(address) => address,
-        None => allocate(bytes as u64, UNIT_BYTES as u64, Home::Node(usize::from(cluster.me.0)))?.address,
+        None => allocate(bytes as u64, PAGE_BYTES as u64, Home::Node(usize::from(cluster.me.0)))?.address,
     };
     pointers::leave_out(&(address..address + bytes));
     stack::begin(address..address + bytes)
@@ -44,7 +44,7 @@ fn usual_size(heap_bytes: u64, usual: usize) -> usize {
 
 /// With the guard, in whole pages.
 fn size(bytes: usize) -> usize {
-    bytes.max(SMALLEST).next_multiple_of(UNIT_BYTES) + stack::GUARD_BYTES
+    bytes.max(SMALLEST).next_multiple_of(PAGE_BYTES) + stack::GUARD_BYTES
 }
 
 /// Takes the calling thread's shared stack back, if it has one: nobody may look at it any more.
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_stack_is_whole_pages_with_its_guard_and_never_too_small() {
         assert_eq!(size(1), SMALLEST + stack::GUARD_BYTES);
-        assert_eq!(size(SMALLEST + 1), SMALLEST + UNIT_BYTES + stack::GUARD_BYTES);
+        assert_eq!(size(SMALLEST + 1), SMALLEST + PAGE_BYTES + stack::GUARD_BYTES);
     }
 
     #[test]

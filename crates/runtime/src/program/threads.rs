@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use finespun_errors::Code;
 use finespun_sync::threads::Handle;
 use finespun_sys::process::SignalsBlocked;
-use finespun_types::{ProcessorId, UNIT_BYTES};
+use finespun_types::{PAGE_BYTES, ProcessorId};
 
 use super::{Entered, Result, inside, stacks};
 use crate::failure::Failure;
@@ -62,7 +62,7 @@ pub fn spawn_thread(near: Option<u32>, stack: usize, function: usize, argument: 
     inside(move |entered| {
         let cluster = entered.cluster;
         let offset = offset_of_function(entered, function)?;
-        let pages = (stack.div_ceil(UNIT_BYTES) as u64).min(STACK_PAGES_MAX);
+        let pages = (stack.div_ceil(PAGE_BYTES) as u64).min(STACK_PAGES_MAX);
         consistency::release(cluster);
         let function = offset | pages << STACK_SHIFT;
         Ok(threads::spawn(cluster, entered.slot, near, function, argument)?.map(|handle| handle.0))
@@ -76,7 +76,7 @@ const STACK_PAGES_MAX: u64 = (1 << (u64::BITS - STACK_SHIFT)) - 1;
 /// The size of the stack that a thread was asked for with; 0 for the usual one.
 #[must_use]
 pub const fn stack_of(work: &Work) -> usize {
-    (work.function >> STACK_SHIFT) as usize * UNIT_BYTES
+    (work.function >> STACK_SHIFT) as usize * PAGE_BYTES
 }
 
 /// A function of the program as an offset that means the same in every process.

@@ -8,7 +8,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-use finespun_types::{UNIT_BYTES, UnitId};
+use finespun_types::{PAGE_BYTES, UnitId};
 
 use super::frames::{self, Page};
 use super::records::{BUFFERS, Buffer};
@@ -16,7 +16,7 @@ use super::segment::Segment;
 
 /// Room for a page's bytes, copied out of a buffer; takes no time to make.
 #[repr(align(64))]
-pub struct Copied(MaybeUninit<[u8; UNIT_BYTES]>);
+pub struct Copied(MaybeUninit<[u8; PAGE_BYTES]>);
 
 impl Copied {
     /// Nothing is in it yet.
@@ -74,6 +74,7 @@ mod tests {
     use finespun_job::checks::Checks;
     use finespun_job::switches::Switches;
     use finespun_job::{Faults, Job, Transport};
+    use finespun_types::UnitSize;
 
     use super::*;
     use crate::sys::shape::Shape;
@@ -85,6 +86,7 @@ mod tests {
             threads: 1,
             transport: Transport::Shm,
             faults: Faults::Auto,
+            unit_bytes: UnitSize::PAGE.bytes() as u32,
             heap_bytes: 4 << 20,
             memory: Vec::new(),
             protocol: "csm-adb".into(),
@@ -96,12 +98,12 @@ mod tests {
         };
         let shape = Shape::of(&job);
         let create = |bytes| finespun_sys::memory::create(c"buffers", bytes).unwrap();
-        let (segment, frames) = (create(shape.bytes), create(shape.pages * UNIT_BYTES));
+        let (segment, frames) = (create(shape.bytes), create(shape.frame_bytes()));
         Segment::map(segment.as_fd(), frames.as_fd(), shape).unwrap()
     }
 
     fn fill(home: &Segment, unit: UnitId, byte: u8) {
-        frames::install(Page::in_message(&[byte; UNIT_BYTES]).unwrap(), home.frame(unit));
+        frames::install(Page::in_message(&[byte; PAGE_BYTES]).unwrap(), home.frame(unit));
     }
 
     fn first_byte(home: &Segment, unit: UnitId) -> Option<u8> {

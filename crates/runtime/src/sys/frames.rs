@@ -9,11 +9,11 @@ use std::sync::atomic::{Ordering, fence};
 
 use finespun_diff::{DiffBuffer, Malformed};
 use finespun_sys::prefetch::Coming;
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 
 /// A page at an address that the diffs can work on.
 #[repr(align(64))]
-struct Aligned(#[allow(dead_code)] [u8; UNIT_BYTES]);
+struct Aligned(#[allow(dead_code)] [u8; PAGE_BYTES]);
 
 /// A page that comes with a message: another node's frame or twin, or a receive buffer.
 #[derive(Clone, Copy)]
@@ -27,21 +27,21 @@ impl Page {
 
     /// The page in a message.
     pub fn in_message(bytes: &[u8]) -> Option<Self> {
-        (bytes.len() == UNIT_BYTES).then_some(Self(bytes.as_ptr()))
+        (bytes.len() == PAGE_BYTES).then_some(Self(bytes.as_ptr()))
     }
 
     /// The bytes, for sending. What writers change meanwhile may or may not be in it.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: a whole mapped page (type invariant). Bytes that other processes write meanwhile are bytes that a
         // data-race-free program lets nobody read before the next release; any value of them will do.
-        unsafe { std::slice::from_raw_parts(self.0, UNIT_BYTES) }
+        unsafe { std::slice::from_raw_parts(self.0, PAGE_BYTES) }
     }
 }
 
 /// Copies a page over a frame.
 pub fn install(page: Page, frame: *mut u8) {
     // SAFETY: both are whole pages (module header) of different mappings or offsets.
-    unsafe { std::ptr::copy_nonoverlapping(page.0, frame, UNIT_BYTES) };
+    unsafe { std::ptr::copy_nonoverlapping(page.0, frame, PAGE_BYTES) };
 }
 
 /// Pages side by side that are copied over their frames one after the other. The lines of the next one, which another node wrote last, are asked for
@@ -84,11 +84,11 @@ impl Row {
             self.coming = Coming::NONE;
             return install(page, frame);
         }
-        let neighbour = self.next as isize * UNIT_BYTES as isize;
-        self.coming = Coming::new(page.0.wrapping_offset(neighbour), frame.wrapping_offset(neighbour), UNIT_BYTES);
-        for offset in (0..UNIT_BYTES).step_by(UNIT_BYTES / PARTS) {
+        let neighbour = self.next as isize * PAGE_BYTES as isize;
+        self.coming = Coming::new(page.0.wrapping_offset(neighbour), frame.wrapping_offset(neighbour), PAGE_BYTES);
+        for offset in (0..PAGE_BYTES).step_by(PAGE_BYTES / PARTS) {
             // SAFETY: both are whole pages (module header) of different mappings or offsets, and the parts lie within.
-            unsafe { std::ptr::copy_nonoverlapping(page.0.add(offset), frame.add(offset), UNIT_BYTES / PARTS) };
+            unsafe { std::ptr::copy_nonoverlapping(page.0.add(offset), frame.add(offset), PAGE_BYTES / PARTS) };
             self.coming.ask(ASKED_BY_COPY);
         }
     }
@@ -99,7 +99,7 @@ impl Row {
 pub fn snapshot(frame: *const u8, twin: *mut u8) {
     fence(Ordering::SeqCst);
     // SAFETY: both are whole pages; the twin is this unit's own, under its lock.
-    unsafe { std::ptr::copy_nonoverlapping(frame, twin, UNIT_BYTES) };
+    unsafe { std::ptr::copy_nonoverlapping(frame, twin, PAGE_BYTES) };
 }
 
 /// The diff of a frame against its twin, empty when nothing changed; with `refresh` the twin becomes what was read.

@@ -15,7 +15,7 @@ use finespun_sync::{Entry, Table, Waiter, Word};
 use finespun_sys::fence;
 use finespun_sys::lock::WordLock;
 use finespun_sys::memory::Mapping;
-use finespun_types::{UNIT_BYTES, UnitId, ViewId};
+use finespun_types::{UnitId, ViewId};
 
 use super::frames::Page;
 use super::lists::{List, ListHead, Taken};
@@ -73,7 +73,7 @@ impl Segment {
     /// The kernel's, when the descriptors or sizes do not fit.
     pub fn map(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
         let segment = Mapping::shared(segment, shape.bytes)?;
-        let frames = Mapping::shared(frames, shape.pages * UNIT_BYTES)?;
+        let frames = Mapping::shared(frames, shape.frame_bytes())?;
         Ok(Self { segment, frames, shape })
     }
 
@@ -87,6 +87,13 @@ impl Segment {
         assert!(index < region.len, "element {index} of a table of {}", region.len);
         // SAFETY: the region lies in the segment (Shape::of laid it there for elements of this type) and the index in it.
         unsafe { self.segment.as_ptr().add(region.offset).cast::<T>().add(index) }
+    }
+
+    /// A unit's contents in a table of such.
+    fn contents(&self, region: Region, index: usize) -> *mut u8 {
+        assert!(index < region.len, "contents {index} of a table of {}", region.len);
+        // SAFETY: the region lies in the segment (Shape::of laid it there for contents of the job's size) and the index in it.
+        unsafe { self.segment.as_ptr().add(region.offset + self.shape.unit.bytes_of(index)) }
     }
 
     /// The node's own block.
@@ -121,7 +128,7 @@ impl Segment {
 
     /// Takes the lock of a unit.
     pub fn lock(&self, unit: UnitId) -> Locked<'_> {
-        let locked = Locked { node: self, unit, slot: self.pointer(self.shape.unit, unit.0 as usize) };
+        let locked = Locked { node: self, unit, slot: self.pointer(self.shape.units, unit.0 as usize) };
         locked.lock().lock();
         locked
     }
@@ -138,8 +145,8 @@ impl Segment {
     /// The frame of a unit, in the mapping that is always writable.
     pub fn frame(&self, unit: UnitId) -> *mut u8 {
         assert!((unit.0 as usize) < self.shape.pages, "unit {unit:?} of {}", self.shape.pages);
-        // SAFETY: the frames mapping has `pages` pages.
-        unsafe { self.frames.as_ptr().add(unit.0 as usize * UNIT_BYTES) }
+        // SAFETY: the frames mapping has `pages` units.
+        unsafe { self.frames.as_ptr().add(self.shape.unit.bytes_of(unit.0 as usize)) }
     }
 
     /// Takes a twin from the node's free ones: its index plus one, as a unit's slot keeps it.
@@ -277,9 +284,9 @@ impl Segment {
     /// A broadcast buffer: its label, and its page.
     pub fn buffer(&self, number: usize) -> (&Buffer, *mut u8) {
         let label: *const Buffer = self.pointer(self.shape.buffer, number);
-        let page: *mut [u8; UNIT_BYTES] = self.pointer(self.shape.buffer_page, number);
+        let page = self.contents(self.shape.buffer_page, number);
         // SAFETY: mapped for the life of self, zeroed at first (a free lock, no unit), and only atomics are inside.
-        (unsafe { &*label }, page.cast())
+        (unsafe { &*label }, page)
     }
 
     /// The number plus one of the buffer that a unit was last written to.
@@ -295,7 +302,8 @@ impl Segment {
 
     /// Makes the frames of a run, and the engine's mapping of them, in one go where they are not there yet.
     pub fn populate(&self, units: Range<u32>) {
-        self.frames.populate(units.start as usize * UNIT_BYTES..units.end as usize * UNIT_BYTES);
+        let bytes = |unit: u32| self.shape.unit.bytes_of(unit as usize);
+        self.frames.populate(bytes(units.start)..bytes(units.end));
     }
 
     /// A bit for each page that a view has read together with the one below.
@@ -449,7 +457,7 @@ impl<'a> Locked<'a> {
         // SAFETY: the lock is held.
         let twin = unsafe { (*self.slot).twin };
         assert!(twin > 0, "unit {:?} has no twin", self.unit);
-        self.node.pointer::<[u8; UNIT_BYTES]>(self.node.shape.twin, twin as usize - 1).cast()
+        self.node.contents(self.node.shape.twin, twin as usize - 1)
     }
 
     /// Gets memory for a twin.

@@ -14,7 +14,7 @@ use finespun_job::Job;
 use finespun_protocol::Family;
 use finespun_protocol::tmk::Seen;
 use finespun_transport::Mesh;
-use finespun_types::{Counters, UNIT_BYTES};
+use finespun_types::{Counters, PAGE_BYTES, UnitSize};
 
 use super::records::{BUFFERS, Buffer, Node, Stripe, UnitSlot, View};
 use super::region::Region;
@@ -37,7 +37,7 @@ pub const STRIPE_WORDS: usize = 1 << 8;
 pub const STRIPE_ENTRIES: usize = 1 << 16;
 
 /// Units that a list keeps in their order: one page of them, and another of the half that is filled meanwhile.
-const LISTED: usize = UNIT_BYTES / size_of::<u32>();
+const LISTED: usize = PAGE_BYTES / size_of::<u32>();
 
 /// The most habits that a node keeps for each page.
 const HABITS_PER_PAGE: usize = 4;
@@ -58,7 +58,9 @@ pub struct Shape {
     pub views: usize,
     /// Threads per view.
     pub threads: usize,
-    /// Pages of the shared space, most of them never used.
+    /// The size of a unit.
+    pub unit: UnitSize,
+    /// Units of the shared space, most of them never used.
     pub pages: usize,
     /// The heap's address policy.
     pub layout: Layout,
@@ -83,7 +85,7 @@ pub struct Shape {
     /// The job's threads, by processor, then by guest (node 0).
     pub thread: Region,
     /// A slot per unit.
-    pub unit: Region,
+    pub units: Region,
     /// Directory entries.
     pub directory: Region,
     /// Managers' entries: homes by first touch.
@@ -188,7 +190,7 @@ impl Builder {
     /// Starts on a page, so that neighbours never share one.
     fn bytes(&mut self, bytes: usize, len: usize) -> Region {
         let offset = self.0;
-        self.0 = (offset + bytes).next_multiple_of(UNIT_BYTES);
+        self.0 = (offset + bytes).next_multiple_of(PAGE_BYTES);
         Region { offset, len }
     }
 
@@ -220,8 +222,11 @@ impl Shape {
     #[must_use]
     pub fn of(job: &Job) -> Self {
         let (nodes, views, threads) = (job.nodes as usize, job.views as usize, job.threads as usize);
-        let limit_pages = u32::try_from(job.heap_bytes / UNIT_BYTES as u64).unwrap_or(u32::MAX);
-        let layout = Layout::new(limit_pages, nodes as u32).expect("whoever makes a job checks its heap and its nodes");
+        let unit = job.unit();
+        assert_eq!(unit, UnitSize::PAGE, "frames, twins and diffs are of whole pages, one for each unit");
+        let limit_pages = u32::try_from(unit.units_for(job.heap_bytes)).unwrap_or(u32::MAX);
+        let layout =
+            Layout::new(limit_pages, nodes as u32, unit).expect("whoever makes a job checks its heap and its nodes");
         let pages = layout.pages() as usize;
         let own = views * threads;
         let waiters = nodes * (own + GUESTS);
@@ -234,6 +239,7 @@ impl Shape {
             nodes,
             views,
             threads,
+            unit,
             pages,
             layout,
             node: next.take::<Node>(1),
@@ -246,7 +252,7 @@ impl Shape {
             own_word: next.take::<finespun_sync::Word>(STRIPES * STRIPE_WORDS),
             waiter: next.take::<finespun_sync::Waiter>(STRIPES * waiters),
             thread: next.take::<finespun_sync::threads::Slot>(waiters),
-            unit: next.take::<UnitSlot>(pages),
+            units: next.take::<UnitSlot>(pages),
             directory: next.take::<Room<DIRECTORY_ROOM>>(pages),
             managers: next.take::<Room<MANAGER_ROOM>>(pages),
             list_half,
@@ -262,10 +268,10 @@ impl Shape {
             heap_page: next.take::<finespun_heap::Page>(pages),
             heap_span: next.take::<finespun_heap::Span>(layout.limit_pages() as usize),
             buffer: next.take::<Buffer>(buffers),
-            buffer_page: next.take::<[u8; UNIT_BYTES]>(buffers),
+            buffer_page: next.bytes(unit.bytes_of(buffers), buffers),
             buffer_of: next.take::<u32>(if buffers > 0 { pages } else { 0 }),
             mesh: next.bytes(if job.variant().sends_messages() { Mesh::bytes(nodes) } else { 0 }, 1),
-            twin: next.take::<[u8; UNIT_BYTES]>(pages),
+            twin: next.bytes(unit.bytes_of(pages), pages),
             tmk: next.tmk(job, pages),
             bytes: 0,
         };
@@ -288,6 +294,18 @@ impl Shape {
         };
         let unit = size_of::<UnitSlot>() + DIRECTORY_ROOM + MANAGER_ROOM;
         unit + bits.div_ceil(8) + habits + size_of::<u32>() + buffer + lazy + size_of::<finespun_heap::Page>()
+    }
+
+    /// Bytes of a node's frames.
+    #[must_use]
+    pub const fn frame_bytes(&self) -> usize {
+        self.unit.bytes_of(self.pages)
+    }
+
+    /// Bytes of all twins that a node may have at once.
+    #[must_use]
+    pub const fn twin_bytes(&self) -> usize {
+        self.unit.bytes_of(self.twin.len)
     }
 
     /// Processors of one node.
@@ -339,6 +357,7 @@ mod tests {
             threads: 1,
             transport,
             faults: Faults::Auto,
+            unit_bytes: UnitSize::PAGE.bytes() as u32,
             heap_bytes: 1 << 30,
             memory: Vec::new(),
             protocol: protocol.into(),
@@ -357,7 +376,7 @@ mod tests {
                 for views in 1..=VIEWS_MAX as u32 {
                     if named.over(transport).is_some() {
                         let bytes = Shape::of(&job(named.name, transport, views)).table_bytes_per_page();
-                        assert!(bytes * 20 <= UNIT_BYTES, "{}: {bytes} with {views} views", named.name);
+                        assert!(bytes * 20 <= PAGE_BYTES, "{}: {bytes} with {views} views", named.name);
                     }
                 }
             }
@@ -368,9 +387,8 @@ mod tests {
     fn what_grows_with_the_space_is_what_is_counted_for_a_page() {
         let shape = |gib: u64| Shape::of(&Job { heap_bytes: gib << 30, ..job("csm-2l", Transport::Shm, 32) });
         // Twins are counted by themselves, and a page of small allocations by the heap.
-        let tables = |shape: &Shape| {
-            shape.bytes - shape.twin.len * UNIT_BYTES - shape.heap_span.len * size_of::<finespun_heap::Span>()
-        };
+        let tables =
+            |shape: &Shape| shape.bytes - shape.twin_bytes() - shape.heap_span.len * size_of::<finespun_heap::Span>();
         let (few, many) = (shape(1), shape(2));
         let each = (tables(&many) - tables(&few)) as f64 / (many.pages - few.pages) as f64;
         assert!((each - many.table_bytes_per_page() as f64).abs() < 1.0, "{each}");

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use finespun_sys::memory;
 use finespun_sys::view::View;
-use finespun_types::UNIT_BYTES;
+use finespun_types::PAGE_BYTES;
 
 /// What the variables hold now, before they are shared.
 pub fn copy(addresses: &Range<usize>) -> Vec<u8> {
@@ -18,10 +18,10 @@ pub fn copy(addresses: &Range<usize>) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(start, addresses.len()) }.to_vec()
 }
 
-/// Puts the units from `first` on in the place of the variables.
+/// Puts the pages from `first` on in the place of the variables.
 pub fn open(view: &mut View, frames: BorrowedFd<'_>, addresses: &Range<usize>, first: usize) -> io::Result<()> {
     let first = u32::try_from(first).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-    let pages = first..first + (addresses.len() / UNIT_BYTES) as u32;
+    let pages = first..first + (addresses.len() / PAGE_BYTES) as u32;
     // SAFETY: only the program's own variables stand there, and none of its code runs yet; from now on it faults and is served.
     unsafe { view.open_window(frames, addresses.start, pages) }
 }

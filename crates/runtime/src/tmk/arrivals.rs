@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use finespun_protocol::tmk::Event;
-use finespun_types::{NODES_MAX, NodeId, UNIT_BYTES, UnitId};
+use finespun_types::{NODES_MAX, NodeId, PAGE_BYTES, UnitId};
 
 use super::copy::{With, take};
 use super::letters::{self, Lazy, no_room};
@@ -31,7 +31,7 @@ pub fn receive(cluster: &Cluster, from: NodeId, letter: Letter<'_>) {
         Lazy::NoBase { last, stamp } => take(cluster, unit, Event::NoBase { last, stamp }, With::Nothing),
         Lazy::Base => {
             let nodes = cluster.shape.nodes;
-            let Some((page, words)) = contents.split_at_checked(UNIT_BYTES) else {
+            let Some((page, words)) = contents.split_at_checked(PAGE_BYTES) else {
                 misuse::malformed(cluster, unit, cluster.me)
             };
             let (Some(page), (words, [])) = (Page::in_message(page), words.as_chunks::<4>()) else {

@@ -2,7 +2,7 @@
 
 use finespun_engine::lazy::{self, Want};
 use finespun_protocol::tmk::{Event, Outcome, Seen};
-use finespun_types::{Access, NODES_MAX, NodeId, UNIT_BYTES, UnitId};
+use finespun_types::{Access, NODES_MAX, NodeId, PAGE_BYTES, UnitId};
 
 use super::copy::{self, Base, Hands, Then, VIEW, With, is_direct, present, take};
 use super::letters::{self, Lazy, count_message};
@@ -78,7 +78,7 @@ fn ask_base(cluster: &Cluster, unit: UnitId, to: NodeId) -> bool {
         letters::send(cluster, to, unit, Lazy::AskBase, [&[], &[]]);
         return false;
     }
-    let mut base = Base { page: [0; UNIT_BYTES], applied: [0; NODES_MAX] };
+    let mut base = Base { page: [0; PAGE_BYTES], applied: [0; NODES_MAX] };
     let mut hands = Hands { base: Some(&mut base), ..Hands::of(With::Nothing, Change::Shrink) };
     let (_, then) = present(cluster, to, unit, Event::AskBase { from: cluster.me }, &mut hands);
     count_message(cluster, 0);
@@ -89,7 +89,7 @@ fn ask_base(cluster: &Cluster, unit: UnitId, to: NodeId) -> bool {
         }
         Then::Nothing | Then::AskBase(_) | Then::AskDiffs | Then::Diffs(..) | Then::Base => {
             let applied = &base.applied[..cluster.shape.nodes];
-            count_message(cluster, UNIT_BYTES + size_of_val(applied));
+            count_message(cluster, PAGE_BYTES + size_of_val(applied));
             take(cluster, unit, Event::Base { applied }, With::Page(Page::at(base.page.as_ptr())));
         }
     }

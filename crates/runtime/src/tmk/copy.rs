@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use finespun_diff::DiffBuffer;
 use finespun_engine::lazy::Want;
 use finespun_protocol::tmk::{Action, Event, Outcome, Seen, Unit};
-use finespun_types::{Access, Counter, NODES_MAX, NodeId, UNIT_BYTES, UnitId, ViewId};
+use finespun_types::{Access, Counter, NODES_MAX, NodeId, PAGE_BYTES, UnitId, ViewId};
 
 use super::letters::{self, DIFF_HEADER_BYTES, DiffsLetter, Lazy, no_room};
 use crate::cluster::Cluster;
@@ -47,7 +47,7 @@ pub enum Then {
 /// A copy on its way from one node's memory to another's: the page, and what it has applied.
 #[repr(align(64))]
 pub struct Base {
-    pub page: [u8; UNIT_BYTES],
+    pub page: [u8; PAGE_BYTES],
     pub applied: [u32; NODES_MAX],
 }
 
