@@ -75,7 +75,7 @@ fn start_runtime(model: Model, globals: Range<usize>) -> program::Result<()> {
     if interpose::are_ours() {
         finespun_sys::signals::put_off_from_now_on();
     }
-    program::start(model, globals, RUNNERS).map(|_| ())
+    program::start(model, globals, RUNNERS, finespun_diagnose::begin).map(|_| ())
 }
 
 /// Ends the runtime for a program that returns from main without having done it. A program that exits with an error

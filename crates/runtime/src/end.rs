@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::process::{self, Model};
 use crate::sys::process::leave as leave_process;
-use crate::{barrier, buffers, closing, consistency, globals, limits, meter, misuse, stacks, threads, watch};
+use crate::{barrier, buffers, closing, consistency, globals, hooks, limits, meter, misuse, stacks, threads};
 
 /// Ends the runtime: in SPMD after all processes have come here.
 pub fn end() {
@@ -32,7 +32,7 @@ pub fn end() {
             }
         }
     }
-    watch::end();
+    hooks::end();
     closing::close();
     cluster.flush_messages();
     end_processor(cluster);
@@ -55,7 +55,7 @@ pub fn close_memory() {
 
 /// A process that only served ends.
 pub fn leave(cluster: &Cluster) -> ! {
-    watch::end();
+    hooks::end();
     closing::close();
     cluster.flush_messages();
     end_processor(cluster);

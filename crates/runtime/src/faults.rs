@@ -16,7 +16,7 @@ use finespun_types::{Bucket, Counter, UnitId};
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::sys::process::exit_now;
-use crate::{consistency, meter, misuse, pointers, policy, process};
+use crate::{consistency, hooks, meter, misuse, policy, process};
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -119,8 +119,8 @@ pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
         if writes { (Bucket::WriteFault, Counter::WriteFaults) } else { (Bucket::ReadFault, Counter::ReadFaults) };
     meter::count(cluster, counter, 1);
     meter::timed(cluster, bucket, || serve_untimed(cluster, unit, writes));
-    if writes {
-        pointers::written(unit);
+    if writes && let Some(told) = hooks::stores() {
+        told.opens(unit);
     }
 }
 

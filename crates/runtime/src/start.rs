@@ -15,14 +15,15 @@ use crate::cluster::Cluster;
 use crate::consistency::units;
 use crate::end::leave;
 use crate::failure::Failure;
+use crate::hooks::Hooks;
 use crate::inherited::{Inherited, faults_wanted, space_base};
 use crate::places::{self, Work};
 use crate::process::{Model, Runtime};
+use crate::subject::Subject;
 use crate::sys::shape::fingerprint;
 use crate::sys::{descriptors, process as own_process};
 use crate::{
-    buffers, builds, dispatch, faults, globals, limits, meter, misuse, names, pointers, private_locks, process, revoke,
-    threads, watch,
+    buffers, builds, dispatch, faults, globals, hooks, limits, meter, misuse, names, process, revoke, threads,
 };
 
 /// How functions of the program are run.
@@ -36,6 +37,9 @@ pub struct Runners {
     pub keep: fn() -> Result<(), Failure>,
 }
 
+/// Begins the diagnoses that the job asks for, given the addresses of the variables that are shared; says what they are to be told.
+pub type Diagnose = fn(Subject, &Range<usize>) -> Result<Hooks, Failure>;
+
 static STARTING: Mutex<bool> = Mutex::new(false);
 
 /// Starts the runtime. In a process that only serves it does not return. `globals` are the addresses of the program's
@@ -43,7 +47,12 @@ static STARTING: Mutex<bool> = Mutex::new(false);
 ///
 /// # Errors
 /// [`Code::StartedTwice`], [`Code::Forked`], [`Code::Machine`], [`Code::Builds`], [`Code::Usage`].
-pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'static Runtime, Failure> {
+pub fn start(
+    model: Model,
+    globals: Range<usize>,
+    runners: Runners,
+    diagnose: Diagnose,
+) -> Result<&'static Runtime, Failure> {
     if process::is_forked() {
         return Err(Failure::new(Code::Forked, "fsp_init in a child made by fork"));
     }
@@ -55,8 +64,7 @@ pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'
     let runtime = join(model, globals.clone())?;
     drop(starting);
     let cluster = runtime.cluster;
-    watch::begin(cluster, &globals)?;
-    pointers::begin(cluster);
+    hooks::set(diagnose(Subject::of(runtime), &globals)?);
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
     if model == Model::Threads {
         return start_threads(runtime, first, runners);
@@ -184,7 +192,6 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
         },
     });
     globals::fill(&globals, &contents);
-    private_locks::begin(cluster.job.checks.locks);
     Ok(process::begin(Runtime { cluster, model, program }))
 }
 
@@ -205,7 +212,7 @@ fn spin_ns(job: &Job) -> u64 {
 /// Runs in a child made by fork, where only this may be done safely.
 extern "C" fn forked() {
     process::fork();
-    watch::end();
+    hooks::end();
     if let Some(runtime) = process::started() {
         globals::in_child(runtime.cluster);
     }

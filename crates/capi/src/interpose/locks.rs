@@ -7,7 +7,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use finespun_runtime::{private_locks, program};
+use finespun_diagnose::locks;
+use finespun_runtime::program;
 use libc::{
     clockid_t, pthread_barrier_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, pthread_spinlock_t, sem_t,
     timespec,
@@ -22,8 +23,8 @@ fn is_refused<T>(object: *const T, call: &'static str) -> bool {
     if is_shared_object(object) {
         return tell(object.cast::<c_void>().addr(), call);
     }
-    if private_locks::are_looked_for() {
-        private_locks::look_at(object.cast::<c_void>().addr(), call);
+    if locks::are_looked_for() {
+        locks::look_at(object.cast::<c_void>().addr(), call);
     }
     false
 }

@@ -26,8 +26,9 @@ pub extern "C" fn fsp_pthread_start() {
         // call exit.
         unsafe { on_exit(at_exit_of_program, std::ptr::null_mut()) };
         threads::become_main();
-        if let Err(failure) =
-            program::start(Model::Threads, base::globals(), RUNNERS).map(|_| ()).and_then(|()| keys::prepare())
+        if let Err(failure) = program::start(Model::Threads, base::globals(), RUNNERS, finespun_diagnose::begin)
+            .map(|_| ())
+            .and_then(|()| keys::prepare())
         {
             refuse(failure);
         }

@@ -23,7 +23,7 @@ use crate::tmk::asks;
 use crate::tmk::collect::Collection;
 use crate::tmk::{arrivals, steps as lazy};
 use crate::wire::Letter;
-use crate::{misuse, pointers};
+use crate::{hooks, misuse};
 
 /// Serves a fault of this process's view: the page is there when this returns, to read or to write.
 pub fn fault(cluster: &Cluster, unit: UnitId, writes: bool, since: Time) {
@@ -35,7 +35,9 @@ pub fn fault(cluster: &Cluster, unit: UnitId, writes: bool, since: Time) {
 
 /// Release: what this process's processors have stored is where their next acquirers will find it.
 pub fn release(cluster: &Cluster) {
-    pointers::look(cluster);
+    if let Some(told) = hooks::stores() {
+        told.releases();
+    }
     match cluster.engine {
         Engine::Home(tables) => home::release(cluster, tables),
         Engine::Lazy => lazy::release(cluster),

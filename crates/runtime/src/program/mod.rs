@@ -31,7 +31,7 @@ use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::process::{self, Model, Runtime, runtime};
 use crate::stacks::revive;
-use crate::start::{self, Runners};
+use crate::start::{self, Diagnose, Runners};
 use crate::{end, meter, misuse, phases};
 
 /// What a call returns.
@@ -42,8 +42,8 @@ pub type Result<T> = std::result::Result<T, Failure>;
 ///
 /// # Errors
 /// Why the process cannot take part.
-pub fn start(model: Model, globals: Range<usize>, runners: Runners) -> Result<&'static Runtime> {
-    start::start(model, globals, runners)
+pub fn start(model: Model, globals: Range<usize>, runners: Runners, diagnose: Diagnose) -> Result<&'static Runtime> {
+    start::start(model, globals, runners, diagnose)
 }
 
 /// Is there a runtime to call?

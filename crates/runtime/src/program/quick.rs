@@ -18,7 +18,7 @@ use finespun_types::{Counter, ProcessorId};
 use super::inside_slot;
 use super::memory::offset;
 use crate::process::{Runtime, running};
-use crate::{consistency, locks, meter, pointers};
+use crate::{consistency, hooks, locks, meter};
 
 /// An object that is reached the quick way.
 struct At {
@@ -57,7 +57,7 @@ impl At {
 
     #[inline]
     fn release(&self) {
-        if pointers::are_looked_for() || !consistency::has_nothing_to_release(self.runtime.cluster) {
+        if hooks::stores().is_some() || !consistency::has_nothing_to_release(self.runtime.cluster) {
             inside_slot(self.runtime, self.slot, |entered| consistency::release(entered.cluster));
         }
     }

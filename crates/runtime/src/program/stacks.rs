@@ -9,7 +9,7 @@ use finespun_types::PAGE_BYTES;
 use super::Result;
 use super::memory::{Home, allocate, free};
 use crate::failure::Failure;
-use crate::{pointers, process};
+use crate::{hooks, process};
 
 /// No stack is smaller, whatever its thread asked for: a fault's frames do not lie there, but a printf's do.
 const SMALLEST: usize = 16 * PAGE_BYTES;
@@ -33,7 +33,9 @@ pub fn begin(asked: usize, usual: usize) -> Result<()> {
         Some(address) => address,
         None => allocate(bytes as u64, PAGE_BYTES as u64, Home::Node(usize::from(cluster.me.0)))?.address,
     };
-    pointers::leave_out(&(address..address + bytes));
+    if let Some(told) = hooks::stores() {
+        told.is_stack(&(address..address + bytes));
+    }
     stack::begin(address..address + bytes)
         .map_err(|error| Failure::new(Code::Machine, format!("memory for a thread's signals: {error}")))
 }

@@ -1,0 +1,51 @@
+//! What a crate above is told: a diagnosis that the job asks for. Set once, at the start; one branch where there is none.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use finespun_types::UnitId;
+
+/// What is to be called.
+#[derive(Default)]
+pub struct Hooks {
+    /// At the end of the runtime, and in a child made by fork, where only what is safe in a signal handler may be done.
+    pub end: Option<fn()>,
+    /// About stores to shared memory.
+    pub stores: Option<&'static dyn Stores>,
+}
+
+/// Is told about this process's stores to shared memory.
+pub trait Stores: Sync {
+    /// The process may store to the unit from now on. In the fault handler.
+    fn opens(&self, unit: UnitId);
+    /// What the process has stored is about to be released.
+    fn releases(&self);
+    /// A thread of the program has its stack at these addresses.
+    fn is_stack(&self, addresses: &Range<usize>);
+}
+
+static END: OnceLock<fn()> = OnceLock::new();
+static STORES: OnceLock<&'static dyn Stores> = OnceLock::new();
+
+/// Calls these from now on.
+pub fn set(hooks: Hooks) {
+    hooks.end.into_iter().for_each(|end| {
+        END.get_or_init(|| end);
+    });
+    hooks.stores.into_iter().for_each(|stores| {
+        STORES.get_or_init(|| stores);
+    });
+}
+
+/// Who is told about stores, if the job asks for that.
+#[inline]
+pub fn stores() -> Option<&'static dyn Stores> {
+    STORES.get().copied()
+}
+
+/// The runtime ends, or this is a child made by fork.
+pub fn end() {
+    if let Some(end) = END.get() {
+        end();
+    }
+}
