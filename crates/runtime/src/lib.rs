@@ -63,6 +63,8 @@ mod stacks;
 mod start;
 mod subject;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod tmk;
 mod touched;

@@ -1,5 +1,7 @@
 //! The unsafe code of the runtime: the node's memory, inherited descriptors, the process.
 
+#[cfg(test)]
+pub mod access;
 pub mod buffers;
 pub mod descriptors;
 pub mod frames;
