@@ -1,76 +1,82 @@
-//! The live runtime of a node.
+//! The live runtime of a node, in layers. A module uses its own layer and those below it. What must call upwards does so by a hook that is set
+//! once.
 //!
 //! ```text
-//!    program --fault--> faults --> consistency: the one choice between two engines (engine: which one a job has)
-//!                                    nest: the tables of home-based protocols, actions on memory; live: which protocol
-//!                                    tmk: lazy release consistency, likewise
-//!    program --lock --> objects, barrier, threads: the machines of finespun_sync
-//!                       places: threads of a program with as many as it likes
-//!                       consistency: release before, acquire after; what is told along with grants and releases
-//!                       policy: what may be fetched early, and which rights are kept; faults and nest ask it
-//!                       mappings: opens, closes and write-protects pages of this process's view
-//!    communication thread: revoke (protocols that take mappings away at once)
-//!    wait: who waits, polls --message--> poll --hook--> dispatch: the module that the message is for; service: a node's own process
-//!    process: what this process is, which all ask; start, end: how it becomes so
-//!    sys: the node segment and the frames, the only unsafe code
+//!   program       what a program asks; quick: what one word answers
+//!   process       start, end, service: a process of the job, and the node's own
+//!                 faults, buffers: pages that are made valid; globals, stacks: memory of the program's own that is shared
+//!                 dispatch: the module that a message is for; subject: what a diagnosis may ask
+//!   sync          objects, locks, barrier, threads, memory: the tables of finespun_sync and finespun_heap; requests, commands: how they answer
+//!   consistency   release, acquire and faults: the choice between two engines
+//!                 nest: home-based protocols; tmk: lazy release consistency; policy: what is fetched early, which rights are kept
+//!                 mappings: opens, closes and write-protects pages of this process's view; revoke: the thread that does so for others
+//!   messages      wire: what messages look like; wait --> poll: what waits receives, and calls dispatch by Cluster::on_message
+//!   node          cluster: the job and the memory that is reached; process: is the runtime running? misuse: errors that end the job; hooks
+//!   sys           the node's memory: the only unsafe code
 //! ```
 //!
-//! The C API (crate `finespun-capi`) and the node's service process (crate `finespun-launch`) stand on this.
+//! The C API (crate `finespun-capi`), diagnoses (`finespun-diagnose`) and the node's service process (`finespun-launch`) stand on this.
 
-mod asleep;
-mod attached;
-mod barrier;
+pub mod program;
+#[cfg(test)]
+mod tests;
+
 pub mod buffers;
 mod builds;
-mod carriers;
-mod closing;
-mod cluster;
-mod commands;
-mod consistency;
 mod dispatch;
 mod end;
-mod engine;
-mod failure;
 mod faults;
 mod globals;
-mod guesses;
-mod heap_call;
-mod hooks;
 mod inherited;
-mod join;
-pub mod limits;
-mod live;
-mod locks;
-mod mappings;
-mod memory;
-mod meter;
-mod misuse;
-mod names;
-mod nest;
-mod objects;
-mod phases;
-mod places;
-mod policy;
-mod poll;
-pub mod private;
-mod process;
-pub mod program;
-mod requests;
-mod revoke;
-pub mod segment;
 pub mod service;
 mod stacks;
 mod start;
 mod subject;
-mod sys;
-#[cfg(test)]
-mod tests;
+
+mod barrier;
+mod commands;
+mod locks;
+mod memory;
+mod objects;
+mod places;
+mod requests;
 mod threads;
-mod tmk;
 mod touched;
+
+mod attached;
+mod consistency;
+mod guesses;
+mod join;
+mod mappings;
+mod nest;
+mod policy;
+mod revoke;
+mod tmk;
+
+mod closing;
+mod heap_call;
+mod poll;
 mod wait;
-pub mod waits;
 mod wire;
+
+mod carriers;
+mod cluster;
+mod engine;
+mod failure;
+mod hooks;
+pub mod limits;
+mod meter;
+mod misuse;
+mod names;
+mod phases;
+pub mod private;
+mod process;
+pub mod segment;
+pub mod waits;
+
+mod asleep;
+mod live;
+mod sys;
 
 pub use failure::Failure;
 pub use hooks::{Hooks, Stores};
