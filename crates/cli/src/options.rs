@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use finespun_job::messages::Messages;
 use finespun_job::pin::Pin;
 use finespun_job::{Faults, Transport};
 use finespun_types::{NODES_MAX, VIEWS_MAX};
@@ -123,6 +124,9 @@ pub struct Run {
     /// Keep each processor on a core: `none`, `cores` (processor k on the k-th that may be used), or a list like 0,2,4-7
     #[arg(long, value_name = "CORES", env = "FINESPUN_PIN", default_value = "none")]
     pub pin: Pin,
+    /// For tests: `sockets` or `loopback` carries the messages; `,delay=SEED` behind it delays them and changes their order
+    #[arg(long, value_name = "HOW", env = "FINESPUN_MESSAGES", default_value = "sockets", hide = true)]
+    pub messages: Messages,
     /// What of the runtime can be chosen beside the protocol.
     #[command(flatten)]
     pub chosen: Chosen,

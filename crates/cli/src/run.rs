@@ -8,7 +8,7 @@ use std::thread;
 
 use finespun_errors::{Code, Place, Report};
 use finespun_job::pin::{Pin, Pinned};
-use finespun_job::switches::{Cores, Locks, Strings, Switches};
+use finespun_job::switches::{Cores, Locks, Receive, Strings, Switches};
 use finespun_job::{Faults, Job, Transport, checks, protocols};
 use finespun_launch::{Outcome, Plan, Wanted, program};
 use finespun_protocol::Family;
@@ -123,6 +123,7 @@ fn job(options: &Run) -> Result<Job, Report> {
     let sends_messages = protocol.over(options.transport).is_some_and(|variant| variant.sends_messages());
     let which = format!("{} over {}", protocol.name, transport_name(options.transport));
     options.chosen.check(sends_messages, &which).map_err(usage)?;
+    check_messages(options, sends_messages, &which).map_err(usage)?;
     let (nodes, views, threads) = match (protocol.one_level, options.chosen.strings) {
         // Not "one processor, one node" as Cashmere's: the view is what counts.
         (true, _) if protocol.family == Family::Tmk => (one_level(options, protocol.name)?.0, 1, threads),
@@ -158,7 +159,23 @@ fn job(options: &Run) -> Result<Job, Report> {
         switches,
         checks: options.check.as_deref().map(checks::parse).transpose().map_err(usage)?.unwrap_or_default(),
         watch: None,
+        messages: options.messages.clone(),
     })
+}
+
+/// Why messages cannot be carried as asked for.
+fn check_messages(options: &Run, sends_messages: bool, which: &str) -> Result<(), String> {
+    if options.messages.is_default() {
+        return Ok(());
+    }
+    if !sends_messages {
+        return Err(format!("--messages is about messages between nodes, and {which} sends none"));
+    }
+    let receive = options.chosen.over(Switches::DEFAULT).receive;
+    if receive == Receive::Signal {
+        return Err("--receive signal is about sockets whose input nothing delays: expected --messages sockets".into());
+    }
+    Ok(())
 }
 
 /// The core of each processor, if the job is to be pinned.

@@ -18,6 +18,7 @@
 
 pub mod checks;
 mod means;
+pub mod messages;
 pub mod pin;
 pub mod protocols;
 pub mod switches;
@@ -82,6 +83,8 @@ pub struct Job {
     pub checks: checks::Checks,
     /// With [`checks::Checks::globals`]: descriptor of the table in which processes note what they do with private variables.
     pub watch: Option<i32>,
+    /// How messages are carried, if nodes send any.
+    pub messages: messages::Messages,
     /// The core that each processor stays on, if they are pinned.
     pub pinned: Option<pin::Pinned>,
 }
@@ -103,6 +106,23 @@ impl Job {
     #[must_use]
     pub fn family(&self) -> Family {
         self.named().family
+    }
+
+    /// Is there a socket between each two nodes?
+    ///
+    /// # Panics
+    /// As [`Job::variant`].
+    #[must_use]
+    pub fn has_sockets(&self) -> bool {
+        self.variant().sends_messages() && self.messages.loopback.is_none()
+    }
+
+    /// The descriptors that every process of the job has, beside those of nodes' memory.
+    pub fn common_descriptors(&self) -> impl Iterator<Item = i32> {
+        let loopback = self.messages.loopback.iter();
+        let loopback =
+            loopback.flat_map(|loopback| [loopback.memory].into_iter().chain(loopback.doorbells.iter().copied()));
+        self.watch.into_iter().chain(loopback)
     }
 
     fn named(&self) -> &'static protocols::Named {

@@ -138,6 +138,10 @@ impl Launcher {
         job.memory = memory.iter().map(Memory::numbers).collect();
         let watch = job.checks.globals.then(memory::watch_table).transpose()?;
         job.watch = watch.as_ref().map(AsRawFd::as_raw_fd);
+        // Open until the nodes have it.
+        let is_asked = job.messages.loopback.is_some();
+        let loopback = is_asked.then(|| memory::Loopback::create(job.nodes)).transpose()?;
+        job.messages.loopback = loopback.as_ref().map(memory::Loopback::numbers);
         let name = command.first().map_or_else(String::new, |name| name.display().to_string());
         let mut launcher = Self {
             signals: SignalFd::with_flags(handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
@@ -165,7 +169,7 @@ impl Launcher {
             file,
             command,
             job_fd: memory::sealed("finespun-job", &serde_json::to_vec(&launcher.job)?)?,
-            token: launcher.job.variant().sends_messages().then(make_token).transpose()?,
+            token: launcher.job.has_sockets().then(make_token).transpose()?,
             open_files: if prefix { Some(output::raise_open_files()?) } else { None },
         };
         let (output, write_ends) = if prefix {
@@ -222,7 +226,7 @@ impl Launcher {
     fn memory_fds(&self, node: u32) -> Vec<RawFd> {
         let all = self.job.memory.iter().zip(0..);
         let its = all.filter(|&(_, of)| self.job.transport == Transport::Shm || of == node);
-        its.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.job.watch).collect()
+        its.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.job.common_descriptors()).collect()
     }
 
     /// Until all processes of the program have ended, or the job must.

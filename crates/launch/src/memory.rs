@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use finespun_job::{Job, NodeMemory};
+use finespun_job::{Job, NodeMemory, messages};
 use finespun_runtime::limits;
 use finespun_runtime::segment::{self, Told};
 use finespun_sys::descriptors;
@@ -52,6 +52,33 @@ impl Memory {
 /// What the kernel says.
 pub fn watch_table() -> io::Result<OwnedFd> {
     sparse("finespun-watch", finespun_sys::watch::table::TABLE_BYTES as u64)
+}
+
+/// What carries messages between nodes if no sockets do, open in the launcher.
+#[derive(Debug)]
+pub struct Loopback {
+    memory: OwnedFd,
+    doorbells: Vec<OwnedFd>,
+}
+
+impl Loopback {
+    /// For so many nodes: address space only, pages come as they are touched.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn create(nodes: u32) -> io::Result<Self> {
+        let memory =
+            sparse("finespun-messages", finespun_transport::Loopback::<OwnedFd>::bytes(nodes as usize) as u64)?;
+        let doorbells = (0..nodes).map(|_| finespun_transport::doorbell()).collect::<io::Result<_>>()?;
+        Ok(Self { memory, doorbells })
+    }
+
+    /// The descriptors' numbers, the same in every process.
+    #[must_use]
+    pub fn numbers(&self) -> messages::Loopback {
+        let doorbells = self.doorbells.iter().map(AsRawFd::as_raw_fd).collect();
+        messages::Loopback { memory: self.memory.as_raw_fd(), doorbells }
+    }
 }
 
 /// A memfd that holds `contents` and can no longer be changed. Read it with pread: all processes share its position.
@@ -127,6 +154,7 @@ mod tests {
             switches: finespun_job::switches::Switches::DEFAULT,
             checks: finespun_job::checks::Checks::default(),
             watch: None,
+            messages: finespun_job::messages::Messages::default(),
             pinned: None,
         };
         let memory = Memory::create(&job, 0).expect("memory");

@@ -192,7 +192,7 @@ impl Node {
     fn memory_fds(&self) -> Vec<RawFd> {
         let all = self.job.memory.iter().zip(0..);
         let ours = all.filter(|&(_, node)| self.job.transport == Transport::Shm || node == self.number);
-        ours.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.job.watch).collect()
+        ours.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.job.common_descriptors()).collect()
     }
 
     fn spawn(&mut self, view: u32, outputs: Option<[RawFd; 2]>) -> io::Result<()> {

@@ -10,10 +10,11 @@ use finespun_protocol::cashmere::variants::{Variant, Way};
 use finespun_protocol::page::Place;
 use finespun_sync::{Word, place};
 use finespun_sys::view;
-use finespun_transport::Mesh;
+use finespun_transport::Messages;
 use finespun_types::{NodeId, PAGE_BYTES, ProcessorId, UnitId, ViewId};
 
 use crate::engine::Engine;
+use crate::sys::carrier;
 use crate::sys::segment::Segment;
 use crate::sys::shape::{GUESTS, SEATS, STRIPE_WORDS, STRIPES, Shape};
 use crate::sys::slot::Slot;
@@ -35,7 +36,7 @@ pub struct Cluster {
     /// What goes by direct access and what by messages.
     pub variant: Variant,
     /// The connections to the others, if anything goes by messages.
-    pub mesh: Option<Mesh>,
+    pub mesh: Option<Box<dyn Messages>>,
     /// The nodes' memory; only this node's own over a network.
     nodes: Vec<Option<Segment>>,
     /// This process's view of its node's frames; none in a service process.
@@ -90,7 +91,7 @@ impl Cluster {
             hold_ticks: 0,
         };
         if variant.sends_messages() {
-            cluster.mesh = Some(crate::sys::descriptors::attach_mesh(cluster.mine(), me, shape.nodes, sockets)?);
+            cluster.mesh = Some(carrier::attach(&cluster.job, cluster.mine(), me, sockets, &fd_of)?);
         }
         Ok(cluster)
     }
@@ -128,8 +129,8 @@ impl Cluster {
     }
 
     /// The connections, where something goes by messages.
-    pub fn mesh(&self) -> &Mesh {
-        self.mesh.as_ref().expect("what goes by messages has connections")
+    pub fn mesh(&self) -> &dyn Messages {
+        self.mesh.as_deref().expect("what goes by messages has connections")
     }
 
     /// This process's view number.

@@ -61,7 +61,7 @@ impl Inherited {
     fn keep_from_children(&self, job_fd: i32) {
         let of_nodes = self.job.memory.iter().flat_map(|memory| [memory.frames, memory.segment]);
         let own = self.sockets.iter().flatten().chain(&self.control).map(AsRawFd::as_raw_fd);
-        for fd in of_nodes.chain(own).chain([job_fd]).chain(self.job.watch) {
+        for fd in of_nodes.chain(own).chain([job_fd]).chain(self.job.common_descriptors()) {
             // With messages, other nodes' memory is not open here.
             let _ = descriptors::close_on_exec(fd);
             keep(fd);
@@ -92,6 +92,7 @@ impl Inherited {
             switches: job::switches::Switches::DEFAULT,
             checks: job::checks::Checks::default(),
             watch: None,
+            messages: job::messages::Messages::default(),
             pinned: None,
         };
         let shape = Shape::of(&job);

@@ -4,7 +4,7 @@
 use finespun_job::switches::Server;
 use finespun_sys::calls;
 use finespun_sys::clock::ticks;
-use finespun_transport::Mesh;
+use finespun_transport::Messages;
 use finespun_types::Counter;
 
 use crate::cluster::Cluster;
@@ -16,7 +16,7 @@ pub fn poll(cluster: &Cluster) {
     let Some(_busy) = closing::enter() else { return };
     let is_service = cluster.view.is_none();
     if is_service || cluster.job.switches.server == Server::Concurrent {
-        receive(cluster, mesh, is_service);
+        receive(cluster, &**mesh, is_service);
     }
     if mesh.pending() > 0 {
         mesh.flush();
@@ -24,7 +24,7 @@ pub fn poll(cluster: &Cluster) {
 }
 
 /// Handles what is there; how many messages that were.
-pub fn receive(cluster: &Cluster, mesh: &Mesh, is_service: bool) -> usize {
+pub fn receive(cluster: &Cluster, mesh: &dyn Messages, is_service: bool) -> usize {
     let began = ticks();
     let handled = mesh.poll(&mut |from, message| (cluster.on_message)(cluster, from, message));
     if handled > 0 {

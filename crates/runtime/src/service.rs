@@ -60,11 +60,11 @@ impl Service {
 
 fn serve(cluster: &'static Cluster, stopped: &UnixStream) {
     let Some(mesh) = &cluster.mesh else { return };
-    let waiter = mesh.waiter(stopped.as_fd()).unwrap_or_else(|error| cannot_watch(cluster, &error.into()));
+    let waiter = mesh.waiter(stopped.as_fd()).unwrap_or_else(|error| cannot_watch(cluster, &error));
     loop {
         poll(cluster);
         meter::collect_calls(cluster);
-        match waiter.wait() {
+        match waiter.sleep() {
             Wait::Ready | Wait::TimedOut => {}
             Wait::Also => return,
             Wait::PeerGone(node) => misuse::tell(&Report::PeerLost { node: u32::from(node.0) }),
@@ -76,9 +76,14 @@ fn serve(cluster: &'static Cluster, stopped: &UnixStream) {
 /// this thread.
 fn serve_by_signal(cluster: &'static Cluster, stopped: &UnixStream) {
     let Some(mesh) = &cluster.mesh else { return };
-    let on_input = move || while receive(cluster, mesh, true) > 0 {};
+    let announced = mesh.announced().unwrap_or_else(|| no_signals(cluster, &io::ErrorKind::Unsupported.into()));
+    let on_input = move || while receive(cluster, &**mesh, true) > 0 {};
     sigio::install(Box::new(on_input)).unwrap_or_else(|error| no_signals(cluster, &error));
-    mesh.connections().try_for_each(sigio::announce).unwrap_or_else(|error| no_signals(cluster, &error));
+    announced
+        .connections()
+        .into_iter()
+        .try_for_each(sigio::announce)
+        .unwrap_or_else(|error| no_signals(cluster, &error));
     on_input(); // what came before the first signal could
     let mut counted = 0;
     loop {
@@ -88,14 +93,14 @@ fn serve_by_signal(cluster: &'static Cluster, stopped: &UnixStream) {
             continue;
         }
         // Alone, the service has seen the last of everything.
-        let is_left = cluster.job.switches.server == Server::Concurrent && mesh.has_input();
-        let slept = sigio::sleep([stopped.as_fd(), mesh.room()], is_left.then_some(LEFT_BEHIND));
+        let is_left = cluster.job.switches.server == Server::Concurrent && announced.has_input();
+        let slept = sigio::sleep([stopped.as_fd(), announced.room()], is_left.then_some(LEFT_BEHIND));
         let [is_stopped, has_room] = slept.unwrap_or_else(|error| no_signals(cluster, &error));
         if is_stopped {
             return;
         }
         if has_room {
-            mesh.take_room();
+            announced.take_room();
         }
         if is_left {
             on_input();

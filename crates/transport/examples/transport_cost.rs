@@ -10,7 +10,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use finespun_transport::{Mesh, Waiter};
+use finespun_transport::{Mesh, Messages, Sleep};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
@@ -72,7 +72,7 @@ fn serve(mesh: &Mesh, is_busy: bool) {
     let waiter = mesh.waiter(never.as_fd()).unwrap();
     while mesh.gone().is_empty() {
         if !is_busy {
-            waiter.wait();
+            waiter.sleep();
         }
         mesh.poll(&mut |from, request| {
             mesh.send(from, &[&[1; 4096][..length(request)]]).unwrap();
@@ -81,13 +81,13 @@ fn serve(mesh: &Mesh, is_busy: bool) {
     }
 }
 
-fn ask(mesh: &Mesh, waiter: &Waiter<'_>, request: &[u8], answer: &mut [u8], is_busy: bool) {
+fn ask(mesh: &Mesh, waiter: &dyn Sleep, request: &[u8], answer: &mut [u8], is_busy: bool) {
     mesh.send(N1, &[request]).unwrap();
     mesh.flush();
     let mut answers = 0;
     while answers == 0 {
         if !is_busy {
-            waiter.wait();
+            waiter.sleep();
         }
         answers = mesh.poll(&mut |_, bytes| answer.copy_from_slice(bytes));
     }
@@ -134,8 +134,8 @@ fn round(kind: &str, mode: &str, answer_bytes: usize, times: &mut Vec<u64>) {
         let mesh = Memory::new(Mesh::bytes(2)).mesh(N0, vec![None, Some(near)]);
         let never = never();
         let waiter = mesh.waiter(never.as_fd()).unwrap();
-        time(&mut unused, || ask(&mesh, &waiter, &request, &mut answer, is_busy));
-        time(times, || ask(&mesh, &waiter, &request, &mut answer, is_busy));
+        time(&mut unused, || ask(&mesh, &*waiter, &request, &mut answer, is_busy));
+        time(times, || ask(&mesh, &*waiter, &request, &mut answer, is_busy));
     }
     peer.wait().unwrap();
 }

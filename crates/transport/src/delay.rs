@@ -1,15 +1,21 @@
-//! A transport around a transport that lets things happen late, by a seed, so that tests meet more interleavings.
+//! A transport around a transport that lets things happen late and in another order, by a seed, so that tests meet more
+//! interleavings.
 
-use crate::{Messages, SendError, Wait};
-use finespun_types::{NodeId, NodeSet};
+use crate::{ALL, Announced, Messages, SendError, Sleep, Wait};
+use finespun_types::{NodeId, NodeSet, Set};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// After so many refusals in a row a flush or a poll is let through: late, but never for ever.
+/// After so many flushes or polls that held something back, one goes through whole: late, but never for ever.
 const HELD_BACK_MAX: u64 = 6;
 
-/// Holds back about half of all flushes and polls, and flushes about an eighth of the sends at once.
+/// What a thread has held back that then sleeps for an answer goes when the node's service looks again.
+const HELD_BACK_FOR: Duration = Duration::from_micros(100);
+
+/// Of each flush and each poll it holds back some nodes, about half, and it flushes about an eighth of the sends at once. So
+/// messages of different pairs of nodes overtake each other; those of one pair never do.
 ///
 /// The seed fixes the sequence of decisions; in one thread, with a given traffic, the run is the same each time.
 pub struct Delay<T> {
@@ -39,14 +45,13 @@ impl<T: Messages> Delay<T> {
         z ^ z >> 31
     }
 
-    fn is_held_back(&self, held: &AtomicU64) -> bool {
-        let hold = self.draw() & 1 == 0 && held.load(Relaxed) < HELD_BACK_MAX;
-        if hold {
-            held.fetch_add(1, Relaxed);
-        } else {
-            held.store(0, Relaxed);
+    /// The nodes whose turn it is.
+    fn some(&self, held: &AtomicU64) -> NodeSet {
+        if held.fetch_add(1, Relaxed) < HELD_BACK_MAX {
+            return Set(self.draw());
         }
-        hold
+        held.store(0, Relaxed);
+        ALL
     }
 }
 
@@ -59,19 +64,21 @@ impl<T: Messages> Messages for Delay<T> {
         sent
     }
 
-    fn flush(&self) {
-        if !self.is_held_back(&self.flushes_held) {
-            self.inner.flush();
-        }
+    fn flush_to(&self, peers: NodeSet) {
+        self.inner.flush_to(peers.intersect(self.some(&self.flushes_held)));
     }
 
-    fn poll(&self, handler: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        if self.is_held_back(&self.polls_held) { 0 } else { self.inner.poll(handler) }
+    fn poll_from(&self, peers: NodeSet, handler: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.inner.poll_from(peers.intersect(self.some(&self.polls_held)), handler)
     }
 
-    /// Nothing is held back here: who sleeps has said that there is nothing else to do.
+    /// Nothing is held back here: a thread that sleeps has nothing else to do.
     fn wait(&self, timeout: Option<Duration>, also: Option<BorrowedFd<'_>>) -> Wait {
         self.inner.wait(timeout, also)
+    }
+
+    fn waiter<'a>(&'a self, also: BorrowedFd<'a>) -> io::Result<Box<dyn Sleep + 'a>> {
+        Ok(Box::new(Late { inner: &self.inner, also }))
     }
 
     fn pending(&self) -> usize {
@@ -80,5 +87,26 @@ impl<T: Messages> Messages for Delay<T> {
 
     fn gone(&self) -> NodeSet {
         self.inner.gone()
+    }
+
+    fn take_gone(&self) -> Option<NodeId> {
+        self.inner.take_gone()
+    }
+
+    /// Input that is held back is announced no second time.
+    fn announced(&self) -> Option<&dyn Announced> {
+        None
+    }
+}
+
+/// Sleeps for a moment: another thread of the node may have held something back and sleep.
+struct Late<'a, T> {
+    inner: &'a T,
+    also: BorrowedFd<'a>,
+}
+
+impl<T: Messages> Sleep for Late<'_, T> {
+    fn sleep(&self) -> Wait {
+        self.inner.wait(Some(HELD_BACK_FOR), Some(self.also))
     }
 }

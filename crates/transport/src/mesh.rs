@@ -1,16 +1,15 @@
 //! One node's connections to all others: sending, receiving, waiting.
 
 use crate::queue::{In, Out};
-use crate::room::{forget_room, watch_for_room};
+use crate::room::watch_for_room;
 use crate::shared::{self, Shared};
-use crate::{AttachError, LossCause, MESSAGE_BYTES_MAX, Messages, SendError, Traffic, Wait};
+use crate::{ALL, AttachError, LossCause, MESSAGE_BYTES_MAX, SendError, Traffic, nesting};
 use finespun_sys::calls;
 use finespun_types::{NODES_MAX, NodeId, NodeSet, Set};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::time::Duration;
 
 /// What one system call is given at most: the send lock is held during the call, and others want to append.
 const WRITE_BYTES_MAX: usize = 256 << 10;
@@ -26,7 +25,7 @@ const PEERS_TRIED: usize = 4;
 pub struct Mesh {
     me: NodeId,
     /// By node; none to the node itself.
-    sockets: Vec<Option<OwnedFd>>,
+    pub(crate) sockets: Vec<Option<OwnedFd>>,
     pub(crate) shared: Shared,
     /// Readable when a socket that had been full has room again, whichever process had filled it: without it a
     /// process asleep would not hear that the bytes a busy one left behind can go.
@@ -106,7 +105,11 @@ impl Mesh {
 
     /// Hands what is queued to the kernel, as far as it takes it. May be called from a handler.
     pub fn flush(&self) {
-        for peer in self.pending_peers().iter() {
+        self.flush_to(ALL);
+    }
+
+    pub(crate) fn flush_to(&self, peers: NodeSet) {
+        for peer in self.pending_peers().intersect(peers).iter() {
             let socket = self.socket(peer);
             while self.push(peer, socket, &mut self.shared.lock_out(peer)) {}
         }
@@ -140,8 +143,12 @@ impl Mesh {
     ///
     /// The handler may send and flush; it must not poll. A lost peer is not a message: see [`Mesh::take_gone`].
     pub fn poll(&self, handler: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.poll_from(ALL, handler)
+    }
+
+    pub(crate) fn poll_from(&self, peers: NodeSet, handler: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         let _here = nesting::enter();
-        let alive = self.peers_alive();
+        let alive = self.peers_alive().intersect(peers);
         let peers = if alive.len() > PEERS_TRIED { self.readable(alive) } else { alive };
         let mut handled = 0;
         for peer in peers.iter() {
@@ -227,15 +234,10 @@ impl Mesh {
         Set(self.shared.header().gone.load(Acquire))
     }
 
-    /// A lost peer of which nobody in the node has been told: each is returned once.
+    /// A lost peer of which nothing in the node has been told: each is returned once.
     #[must_use]
     pub fn take_gone(&self) -> Option<NodeId> {
-        let header = self.shared.header();
-        let unreported = Set(header.gone.load(Acquire) & !header.reported.load(Acquire));
-        unreported.iter().find(|&peer| {
-            let bit = NodeSet::only(peer).0;
-            header.reported.fetch_or(bit, AcqRel) & bit == 0
-        })
+        self.shared.header().take_gone()
     }
 
     /// Why the peer is lost; `None` while it is not.
@@ -282,29 +284,6 @@ impl Mesh {
         self.peers().iter().fold(Traffic::default(), |sum, peer| sum.plus(self.traffic(peer)))
     }
 
-    /// The connections, for who wants to hear of input in another way than by [`Mesh::wait`].
-    pub fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.iter().flatten().map(AsFd::as_fd)
-    }
-
-    /// Is there something to be received that nobody has yet?
-    #[must_use]
-    pub fn has_input(&self) -> bool {
-        !self.readable(self.peers_alive()).is_empty()
-    }
-
-    /// Readable when a connection that was full has room again: then [`Mesh::take_room`].
-    #[must_use]
-    pub fn room(&self) -> BorrowedFd<'_> {
-        self.room.as_fd()
-    }
-
-    /// Uses the room that there is.
-    pub fn take_room(&self) {
-        forget_room(&self.room);
-        self.flush();
-    }
-
     pub(crate) fn pending_peers(&self) -> NodeSet {
         Set(self.shared.header().pending.load(Acquire))
     }
@@ -321,49 +300,5 @@ impl Mesh {
     pub(crate) fn socket(&self, peer: NodeId) -> BorrowedFd<'_> {
         let socket = self.sockets.get(usize::from(peer.0)).and_then(Option::as_ref);
         socket.expect("a peer is another node of the mesh").as_fd()
-    }
-}
-
-impl Messages for Mesh {
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send(to, parts)
-    }
-    fn flush(&self) {
-        self.flush();
-    }
-    fn poll(&self, handler: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        self.poll(handler)
-    }
-    fn wait(&self, timeout: Option<Duration>, also: Option<BorrowedFd<'_>>) -> Wait {
-        self.wait(timeout, also)
-    }
-    fn pending(&self) -> usize {
-        self.pending()
-    }
-    fn gone(&self) -> NodeSet {
-        self.gone()
-    }
-}
-
-/// A handler that polls would skip the peer whose message it handles, and could wait for it for ever.
-mod nesting {
-    use std::cell::Cell;
-
-    thread_local! {
-        static POLLING: Cell<bool> = const { Cell::new(false) };
-    }
-
-    pub(super) struct Here;
-
-    pub(super) fn enter() -> Here {
-        let was = POLLING.replace(true);
-        debug_assert!(!was, "a handler must not poll");
-        Here
-    }
-
-    impl Drop for Here {
-        fn drop(&mut self) {
-            POLLING.set(false);
-        }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct OutState {
     start: AtomicU64,
     /// Bytes queued.
     length: AtomicU64,
+    /// Of these, from the oldest on, those that a receiver may take which takes them itself.
+    released: AtomicU64,
     /// Messages and bytes ever appended; the bytes with the lengths.
     pub(crate) messages: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -78,6 +80,11 @@ impl OutState {
         self.length.load(Relaxed) as usize
     }
 
+    /// Bytes that a receiver may take; exact under the lock, else as of a moment ago.
+    pub(crate) fn released(&self) -> usize {
+        self.released.load(Relaxed) as usize
+    }
+
     /// Is the peer past taking anything?
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Relaxed) != 0
@@ -117,6 +124,17 @@ impl Out<'_> {
         &self.ring[start..(start + self.state.length()).min(self.ring.len())]
     }
 
+    /// All that is queued may be taken from now on.
+    pub(crate) fn release(&self) {
+        self.state.released.store(self.state.length.load(Relaxed), Relaxed);
+    }
+
+    /// The oldest of the bytes that may be taken, as far as they lie in one piece.
+    pub(crate) fn released(&self) -> &[u8] {
+        let front = self.front();
+        &front[..front.len().min(self.state.released())]
+    }
+
     /// The oldest `bytes` have been taken. An empty ring begins again at its first byte: while a connection
     /// keeps up, it goes on using the same few pages.
     pub(crate) fn take(&mut self, bytes: usize) {
@@ -124,6 +142,7 @@ impl Out<'_> {
         let start = (self.state.start.load(Relaxed) as usize + bytes) % self.ring.len();
         self.state.start.store(if left == 0 { 0 } else { start as u64 }, Relaxed);
         self.state.length.store(left as u64, Relaxed);
+        self.state.released.store(self.state.released().saturating_sub(bytes) as u64, Relaxed);
         count(&self.state.writes, 1);
     }
 
@@ -132,6 +151,7 @@ impl Out<'_> {
         self.state.closed.store(1, Relaxed);
         self.state.start.store(0, Relaxed);
         self.state.length.store(0, Relaxed);
+        self.state.released.store(0, Relaxed);
     }
 }
 
@@ -193,8 +213,9 @@ mod tests {
 
     fn zeroed_out() -> OutState {
         let word = AtomicU64::default;
-        let (start, length, messages, bytes, writes) = (word(), word(), word(), word(), word());
-        OutState { lock: WordLock::new(), closed: AtomicU32::new(0), start, length, messages, bytes, writes }
+        let (start, length, released) = (word(), word(), word());
+        let (messages, bytes, writes) = (word(), word(), word());
+        OutState { lock: WordLock::new(), closed: AtomicU32::new(0), start, length, released, messages, bytes, writes }
     }
 
     fn zeroed_in() -> InState {

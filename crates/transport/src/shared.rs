@@ -13,10 +13,10 @@
 
 use crate::outcome::AttachError;
 use crate::queue::{In, InState, Out, OutState};
-use finespun_types::NodeId;
+use finespun_types::{NodeId, NodeSet, Set};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A queue out: what may wait for one peer before a send is refused.
 pub(crate) const OUT_BYTES: usize = 16 << 20;
@@ -38,8 +38,21 @@ pub(crate) struct Header {
     pub(crate) pending: AtomicU64,
     /// Peers lost. Bits are only ever set.
     pub(crate) gone: AtomicU64,
-    /// Those of them that somebody has been told of.
+    /// Those of them that were told.
     pub(crate) reported: AtomicU64,
+    /// Threads of the node that sleep until a sender rings; 0 where the kernel wakes them.
+    pub(crate) sleepers: AtomicU32,
+}
+
+impl Header {
+    /// A lost peer of which nothing in the node has been told: each is returned once.
+    pub(crate) fn take_gone(&self) -> Option<NodeId> {
+        let unreported: NodeSet = Set(self.gone.load(Ordering::Acquire) & !self.reported.load(Ordering::Acquire));
+        unreported.iter().find(|&peer| {
+            let bit = NodeSet::only(peer).0;
+            self.reported.fetch_or(bit, Ordering::AcqRel) & bit == 0
+        })
+    }
 }
 
 /// One peer's part.

@@ -5,7 +5,7 @@
 //! ordinary case, a queue that the kernel did not take, a peer that another process receives from, is left to [`Mesh::wait`].
 
 use crate::room::forget_room;
-use crate::{Mesh, Wait};
+use crate::{Mesh, Sleep, Wait};
 use finespun_sys::calls;
 use finespun_types::NodeId;
 use rustix::event::epoll;
@@ -20,35 +20,33 @@ const ALSO: u64 = ROOM + 1;
 const EVENTS: usize = 16;
 
 /// A mesh, and what its process watches beside it. For one thread at a time.
-pub struct Waiter<'a> {
+pub(crate) struct Waiter<'a> {
     mesh: &'a Mesh,
     also: BorrowedFd<'a>,
     watched: OwnedFd,
 }
 
-impl Mesh {
-    /// For who sleeps often: what [`Mesh::wait`] does without a limit of time, with the same `also` each time.
-    ///
+impl<'a> Waiter<'a> {
     /// # Errors
-    /// The kernel's, when it has no room for one more epoll descriptor.
-    pub fn waiter<'a>(&'a self, also: BorrowedFd<'a>) -> Result<Waiter<'a>, Errno> {
+    /// The kernel's, if it has no room for one more epoll descriptor.
+    pub(crate) fn new(mesh: &'a Mesh, also: BorrowedFd<'a>) -> Result<Self, Errno> {
         let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let watch = |descriptor: BorrowedFd<'_>, about| {
             epoll::add(&watched, descriptor, epoll::EventData::new_u64(about), epoll::EventFlags::IN)
         };
-        watch(self.room.as_fd(), ROOM)?;
+        watch(mesh.room.as_fd(), ROOM)?;
         watch(also, ALSO)?;
-        for peer in self.peers_alive().iter() {
-            watch(self.socket(peer), u64::from(peer.0))?;
+        for peer in mesh.peers_alive().iter() {
+            watch(mesh.socket(peer), u64::from(peer.0))?;
         }
-        Ok(Waiter { mesh: self, also, watched })
+        Ok(Self { mesh, also, watched })
     }
 }
 
-impl Waiter<'_> {
+impl Sleep for Waiter<'_> {
     /// Flushes, then sleeps until a message may be there or a full queue has room, the other descriptor is readable or
     /// a peer is lost.
-    pub fn wait(&self) -> Wait {
+    fn sleep(&self) -> Wait {
         loop {
             self.mesh.flush();
             if let Some(peer) = self.mesh.take_gone() {
@@ -57,14 +55,16 @@ impl Waiter<'_> {
             if !self.mesh.pending_peers().is_empty() {
                 return self.mesh.wait(None, Some(self.also));
             }
-            if let Some(wait) = self.sleep() {
+            if let Some(wait) = self.sleep_once() {
                 return wait;
             }
         }
     }
+}
 
+impl Waiter<'_> {
     /// One sleep; `None` if it ended for nothing.
-    fn sleep(&self) -> Option<Wait> {
+    fn sleep_once(&self) -> Option<Wait> {
         let nothing = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [nothing; EVENTS];
         calls::one();

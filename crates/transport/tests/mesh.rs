@@ -225,18 +225,18 @@ fn a_waiter_ends_for_what_a_wait_ends_for() {
     for number in 0..3 {
         zero.send(N1, &[&[number]]).unwrap();
         zero.flush();
-        assert_eq!(waiter.wait(), Wait::Ready);
+        assert_eq!(waiter.sleep(), Wait::Ready);
         assert_eq!(one.poll(&mut |_, message| assert_eq!(message, [number])), 1);
     }
     // What the waiter's own node has queued leaves when it sleeps.
     one.send(N0, &[b"last"]).unwrap();
     zero.leave();
-    assert_eq!(waiter.wait(), Wait::Ready);
+    assert_eq!(waiter.sleep(), Wait::Ready);
     one.poll(&mut |_, _| panic!("it has said nothing more"));
-    assert_eq!(waiter.wait(), Wait::PeerGone(N0));
+    assert_eq!(waiter.sleep(), Wait::PeerGone(N0));
     // A connection at its end is readable for ever: it must not end every wait from here on.
     writer.write_all(b"!").unwrap();
-    assert_eq!(waiter.wait(), Wait::Also);
+    assert_eq!(waiter.sleep(), Wait::Also);
     receive(&zero, 1, |message| assert_eq!(message, b"last"));
 }
 
@@ -251,7 +251,7 @@ fn a_waiter_sends_what_a_busy_process_had_to_leave() {
         count += 1;
     }
     std::thread::scope(|threads| {
-        threads.spawn(|| while waiter.wait() != Wait::Also {});
+        threads.spawn(|| while waiter.sleep() != Wait::Also {});
         receive(&one, count, |got| assert_eq!(got, message));
         writer.write_all(b"!").unwrap();
     });

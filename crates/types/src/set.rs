@@ -43,6 +43,11 @@ macro_rules! set_of {
             pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
+            /// Those in both.
+            #[must_use]
+            pub const fn intersect(self, other: Self) -> Self {
+                Self(self.0 & other.0)
+            }
             /// The members that `other` does not hold.
             #[must_use]
             pub const fn minus(self, other: Self) -> Self {

@@ -94,6 +94,7 @@ mod tests {
             switches: Switches::DEFAULT,
             checks: Checks::default(),
             watch: None,
+            messages: finespun_job::messages::Messages::default(),
             pinned: None,
         };
         let shape = Shape::of(&job);

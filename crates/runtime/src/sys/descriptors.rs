@@ -4,11 +4,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use finespun_transport::Mesh;
-use finespun_types::NodeId;
-
-use super::segment::Segment;
-
 /// What the kernel says of a number under which nothing is open.
 pub const NOT_OPEN: i32 = libc::EBADF;
 
@@ -46,12 +41,4 @@ pub fn read_all(fd: RawFd) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Joins the transport in the node's segment.
-pub fn attach_mesh(segment: &Segment, me: NodeId, nodes: usize, sockets: Vec<Option<OwnedFd>>) -> io::Result<Mesh> {
-    // SAFETY: the region has `Mesh::bytes(nodes)` bytes (Shape::of), is mapped for the life of the process (the segment
-    // is never unmapped while a Cluster lives), zero when the job began, and used by this node's meshes only.
-    let mesh = unsafe { Mesh::attach(segment.mesh_memory(), Mesh::bytes(nodes), me, nodes, sockets) };
-    mesh.map_err(|error| io::Error::other(error.to_string()))
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub mod access;
 pub mod buffers;
+pub mod carrier;
 pub mod descriptors;
 pub mod frames;
 pub mod lists;

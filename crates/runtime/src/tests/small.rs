@@ -72,6 +72,7 @@ impl Small {
             switches: made.switches,
             checks: Checks::default(),
             watch: None,
+            messages: finespun_job::messages::Messages::default(),
             pinned: None,
         };
         let shape = Shape::of(&job);
@@ -125,7 +126,7 @@ fn serve(cluster: Cluster) -> (UnixStream, JoinHandle<()>) {
         let waiter = cluster.mesh().waiter(stopped.as_fd()).expect("connections to watch");
         loop {
             poll::poll(&cluster);
-            match waiter.wait() {
+            match waiter.sleep() {
                 Wait::Ready | Wait::TimedOut => {}
                 Wait::Also => return,
                 Wait::PeerGone(node) => panic!("{node:?} is gone"),
