@@ -7,6 +7,7 @@ mod applications;
 mod bench;
 mod broadcast;
 mod c_programs;
+mod carriers;
 mod check_globals;
 mod check_pointers;
 mod clib_locks;
