@@ -51,6 +51,7 @@ impl Call {
 
 /// A collective allocation: the first process that asks makes it, the others are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Together {
     /// Which one, counted from 1.
     pub number: u64,

@@ -20,6 +20,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use finespun_engine::allocation::Call;
 use finespun_errors::Code;
 use finespun_sys::signals::Inside;
 use finespun_sys::stack;
@@ -27,7 +28,6 @@ use finespun_types::{NodeId, PAGE_BYTES, ViewId};
 
 use crate::cluster::Cluster;
 use crate::failure::Failure;
-use crate::heap_call::Call;
 use crate::memory;
 use crate::sys::{descriptors, window};
 use crate::touched::Walk;

@@ -1,43 +1,11 @@
-//! The calls of the shared heap, and their words in a request.
+//! The words of a call of the heap in a request.
 
+use finespun_engine::allocation::Call;
 use finespun_heap::Policy;
 use finespun_types::NodeId;
 
 /// The number of [`Call::Free`] on the wire.
 const FREE: u8 = 2;
-
-/// A call of the heap. Offsets are bytes from the start of the shared space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Memory for a processor of a node.
-    Allocate {
-        /// Bytes.
-        size: u64,
-        /// A power of two.
-        align: u64,
-        /// Where the homes are.
-        policy: Policy,
-        /// Whose processor asks.
-        node: NodeId,
-    },
-    /// Gives memory back.
-    Free {
-        /// What `Allocate` returned.
-        offset: u64,
-    },
-    /// The usable size of an allocation; 0 if there is none.
-    Usable {
-        /// What `Allocate` returned.
-        offset: u64,
-    },
-    /// The collective allocation with this number, which all processes ask for.
-    Together {
-        /// Counted from 1.
-        number: u64,
-        /// Bytes; all must agree.
-        size: u64,
-    },
-}
 
 /// Does the call pass on what its caller knows? The number is as on the wire.
 pub const fn releases(call: u8) -> bool {
@@ -104,7 +72,8 @@ mod tests {
 
     #[test]
     fn who_frees_memory_passes_on_what_it_stored_there() {
-        assert!(releases(words(Call::Free { offset: 64 }).0));
-        assert!(!releases(words(Call::Usable { offset: 64 }).0));
+        for call in [Call::Free { offset: 64 }, Call::Usable { offset: 64 }, Call::Together { number: 1, size: 64 }] {
+            assert_eq!(releases(words(call).0), call.releases());
+        }
     }
 }

@@ -35,6 +35,7 @@ mod subject;
 
 mod barrier;
 mod commands;
+mod keepers;
 mod locks;
 mod memory;
 mod objects;

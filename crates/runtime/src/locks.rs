@@ -6,24 +6,16 @@
 
 use std::ops::Range;
 
+use finespun_engine::objects::run_mutex;
 use finespun_job::switches::Locks;
-use finespun_sync::migratory::{Action, Event, Message, Place};
-use finespun_types::{Counter, NodeId, ProcessorId};
+use finespun_sync::migratory::{Event, Message};
+use finespun_types::ProcessorId;
 
 use crate::cluster::Cluster;
-use crate::consistency::{along, units};
+use crate::consistency::units;
 use crate::failure::Failure;
-use crate::misuse;
-use crate::wire::Request;
-use crate::{meter, requests};
-
-/// How many hand-overs inside a node may go, one after the other, before another node that waits. A mutex that all want costs
-/// 59-143 us over tcp with 0, 42-46 with 1, 24 with 2, 18 with 4, 12-18 with 8, and 6-12 without a bound (two nodes of 2 and of 4
-/// threads, docs/protocols/strings-ablation.md): most of what there is to gain, for a wait of nine sections at most.
-const LOCAL_MAX: u8 = 8;
-
-/// The most actions of one event: a grant, the mutex to the next node, and a request for those left behind.
-const ACTIONS_MAX: usize = 3;
+use crate::keepers::Live;
+use crate::{misuse, requests};
 
 /// Do mutexes of this job migrate?
 #[inline]
@@ -44,18 +36,18 @@ pub fn try_lock(cluster: &Cluster, slot: usize, mutex: u64) -> Result<bool, Fail
 
 /// Gives it up. The caller has released.
 pub fn unlock(cluster: &Cluster, slot: usize, mutex: u64) -> Result<(), Failure> {
-    run(cluster, cluster.me, mutex, &Event::Unlock(cluster.processor_at(slot)))?;
+    run(cluster, mutex, &Event::Unlock(cluster.processor_at(slot)))?;
     Ok(())
 }
 
 /// Gives it up without a release, to one of `heirs`; false if none of them is next, and then the caller still has it.
 pub fn hand_over(cluster: &Cluster, slot: usize, mutex: u64, heirs: Range<u32>) -> Result<bool, Failure> {
-    run(cluster, cluster.me, mutex, &Event::HandOver { who: cluster.processor_at(slot), to: heirs })
+    run(cluster, mutex, &Event::HandOver { who: cluster.processor_at(slot), to: heirs })
 }
 
 /// A message came.
 pub fn receive(cluster: &Cluster, mutex: u64, message: Message) {
-    if let Err(failure) = run(cluster, cluster.me, mutex, &Event::Receive(message)) {
+    if let Err(failure) = run(cluster, mutex, &Event::Receive(message)) {
         misuse::end_job(misuse::place(cluster), &failure);
     }
 }
@@ -63,46 +55,16 @@ pub fn receive(cluster: &Cluster, mutex: u64, message: Message) {
 fn ask(cluster: &Cluster, slot_index: usize, mutex: u64, event: Event) -> Result<u64, Failure> {
     let slot = cluster.slot(slot_index);
     requests::expect_answer(slot);
-    let granted = run(cluster, cluster.me, mutex, &event)?;
+    let granted = run(cluster, mutex, &event)?;
     if !granted {
         cluster.flush_messages();
     }
     Ok(requests::await_answer(cluster, slot, mutex)?.0)
 }
 
-/// Runs the table of a node, then does what it says. Was anybody granted?
-fn run(cluster: &Cluster, at: NodeId, mutex: u64, event: &Event) -> Result<bool, Failure> {
-    let managed = cluster.manager_of(mutex);
-    let place = |mutex| Place { me: at, manager: cluster.manager_of(mutex).node, local_max: LOCAL_MAX };
-    let (stripe, node) = (managed.table as usize, cluster.at(at));
-    let word = node.own_word(stripe, managed.word as usize);
-    let mut actions = [None; ACTIONS_MAX];
-    let mut count = 0;
-    let mut note = |action| {
-        actions[count] = Some(action);
-        count += 1;
-    };
-    let granted = node.with_table(stripe, |table| table.on_migratory_beside(word, mutex, &place, event, &mut note));
-    let granted = granted.map_err(Failure::from)?;
-    for action in actions.into_iter().flatten() {
-        match action {
-            Action::Grant(grant) => requests::grant_from(cluster, at, grant),
-            Action::Send { to, message } => send(cluster, at, to, mutex, message)?,
-        }
-    }
-    Ok(granted)
-}
-
-fn send(cluster: &Cluster, from: NodeId, to: NodeId, mutex: u64, message: Message) -> Result<(), Failure> {
-    if to != from {
-        meter::count(cluster, Counter::SyncMessages, 1);
-    }
-    if cluster.runs_tables_of(to) {
-        run(cluster, to, mutex, &Event::Receive(message))?;
-    } else {
-        along::send_request(cluster, to, Request::Migratory { mutex, message });
-    }
-    Ok(())
+/// Runs the table of this node, then does what it says. Was anybody granted?
+fn run(cluster: &Cluster, mutex: u64, event: &Event) -> Result<bool, Failure> {
+    run_mutex(&mut Live::of(cluster), cluster.me, mutex, event)
 }
 
 /// Processors in whose name a later release flushes also what this processor wrote, so that a mutex may pass between them

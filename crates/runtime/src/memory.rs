@@ -1,37 +1,35 @@
 //! The shared heap: its tables stand at node 0; who reaches them runs them, others ask.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
+use finespun_engine::allocation::{self, Call, Refused, Together};
+use finespun_engine::homes::KEEPER;
 use finespun_errors::{Code, bytes};
 use finespun_heap::{BLOCK_LOG2_MAX, Heap, Policy};
-use finespun_types::{NodeId, ProcessorId, UnitSize};
+use finespun_types::{ProcessorId, UnitSize};
 
 use crate::cluster::Cluster;
 use crate::consistency::{along, units};
 use crate::failure::Failure;
-use crate::heap_call::{self, Call, releases};
+use crate::heap_call;
 use crate::touched::{self, Known, Told, Walk};
 use crate::wire::Request;
 use crate::{carriers, requests};
 
-/// The node with the heap's tables.
-const KEEPER: NodeId = NodeId(0);
-
 /// Runs a call: for an allocation its offset and how many of its bytes an earlier one may have had, from the first on. The usable size
 /// and 0 for `Usable`, zeros for `Free`.
 pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Failure> {
-    let (number, arguments) = heap_call::words(call);
     if cluster.runs_tables_of(KEEPER) {
-        if releases(number) {
+        if call.releases() {
             along::released(cluster, KEEPER, carriers::HEAP);
         }
         let result = run(cluster, call);
-        if !releases(number) {
+        if !call.releases() {
             along::granted(cluster, KEEPER, carriers::HEAP, cluster.me);
         }
         return result;
     }
+    let (number, arguments) = heap_call::words(call);
     let request = Request::Heap { who: cluster.processor_at(slot), call: number, arguments };
     requests::ask(cluster, cluster.slot(slot), KEEPER, request)
 }
@@ -47,53 +45,26 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, number: u8, arguments: [u64; 3
 }
 
 fn run(cluster: &Cluster, call: Call) -> Result<(u64, u64), Failure> {
-    cluster.at(KEEPER).with_heap(|heap| match call {
-        Call::Allocate { size, align, policy, node } => allocate(cluster, heap, size, align, policy, node),
-        Call::Free { offset } => match heap.free(offset) {
-            Ok(_) => Ok((0, 0)),
-            Err(bad) => Err(Failure::new(Code::BadFree, bad)),
-        },
-        Call::Usable { offset } => Ok((heap.usable(offset).unwrap_or(0), 0)),
-        Call::Together { number, size } => {
-            let entry = &cluster.at(KEEPER).node().together[(number % 2) as usize];
-            if entry.number.load(Ordering::Relaxed) != number {
-                let page = heap.page();
-                let (offset, reused) = allocate(cluster, heap, size, page, Policy::FirstTouch, KEEPER)?;
-                entry.offset.store(offset, Ordering::Relaxed);
-                entry.reused.store(reused, Ordering::Relaxed);
-                entry.size.store(size, Ordering::Relaxed);
-                entry.number.store(number, Ordering::Relaxed);
-            }
-            match entry.size.load(Ordering::Relaxed) {
-                first if first == size => {
-                    Ok((entry.offset.load(Ordering::Relaxed), entry.reused.load(Ordering::Relaxed)))
-                }
-                first => {
-                    let what =
-                        format!("fsp_malloc_all, call {number}: {size} bytes, but another process asked for {first}");
-                    Err(Failure { code: Code::Argument, what })
-                }
-            }
-        }
-    })
+    let run = |heap: &mut Heap<'_>, together: &mut [Together; 2]| allocation::run(heap, together, call);
+    cluster.at(KEEPER).with_heap(run).map_err(|refused| refusal(cluster, refused))
 }
 
-fn allocate(
-    cluster: &Cluster,
-    heap: &mut Heap<'_>,
-    size: u64,
-    align: u64,
-    policy: Policy,
-    node: NodeId,
-) -> Result<(u64, u64), Failure> {
-    if let Some(placement) = heap.alloc(size, align, policy, node) {
-        return Ok((placement.offset, placement.reused));
+/// A refusal of the heap as an error of a call.
+fn refusal(cluster: &Cluster, refused: Refused) -> Failure {
+    match refused {
+        Refused::NoRoom { size, used, largest } => {
+            let limit = cluster.shape.unit.bytes_of(cluster.shape.layout.limit_pages() as usize) as u64;
+            let [size, used, limit, largest] = [size, used, limit, largest].map(bytes);
+            let what =
+                format!("no room for {size} in the shared heap: {used} of {limit} used, largest free run {largest}");
+            Failure { code: Code::HeapExhausted, what }
+        }
+        Refused::BadFree(bad) => Failure::new(Code::BadFree, bad),
+        Refused::Disagreement { number, size, first } => {
+            let what = format!("fsp_malloc_all, call {number}: {size} bytes, but another process asked for {first}");
+            Failure { code: Code::Argument, what }
+        }
     }
-    let (used, largest) = (bytes(heap.used_bytes()), bytes(heap.largest_free()));
-    let limit = bytes(u64::from(cluster.shape.layout.limit_pages()) * heap.page());
-    let size = bytes(size);
-    let what = format!("no room for {size} in the shared heap: {used} of {limit} used, largest free run {largest}");
-    Err(Failure { code: Code::HeapExhausted, what })
 }
 
 /// The policy for memory dealt to the nodes in blocks of `block` bytes, rounded up to a power of two of units.

@@ -5,14 +5,16 @@
 
 use std::sync::atomic::Ordering;
 
-use finespun_sync::{Event, Grant, Place, Quick, Table, Word};
+use finespun_engine::objects::{self, Asked};
+use finespun_sync::{Event, Quick, Word};
 use finespun_sys::clock;
 use finespun_types::{Counter, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along::{self, Told};
 use crate::failure::Failure;
-use crate::wire::{Mailbox, Request};
+use crate::keepers::Live;
+use crate::wire::Request;
 use crate::{locks, meter, requests, wait};
 
 /// One event of this processor for an object: returns when it is granted, or taken where nothing is granted.
@@ -30,11 +32,10 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
         return Ok(requests::ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
     requests::expect_answer(slot);
-    run_table(cluster, &at, event, &along::of_mine(cluster, event))?;
-    if !is_granted(event) {
-        return Ok(0);
+    match objects::run(&mut Live::told(cluster, &along::of_mine(cluster, event)), &at, event)? {
+        Asked::Done => Ok(0),
+        Asked::Waits => Ok(requests::await_answer(cluster, slot, event.object())?.0),
     }
-    Ok(requests::await_answer(cluster, slot, event.object())?.0)
 }
 
 /// The quick way, by the word; `None` if the event is for the table.
@@ -54,58 +55,9 @@ fn quick(cluster: &Cluster, word: &Word, manager: NodeId, event: Event) -> Optio
 
 /// An event that came by a message.
 pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, told: &Told) {
-    match run_table(cluster, &cluster.manager_of(event.object()), event, told) {
-        Ok(()) if is_granted(event) => {}
-        Ok(()) => {
-            meter::count(cluster, Counter::SyncMessages, 1);
-            requests::answer(cluster, who, Ok((0, 0)));
-        }
-        Err(failure) => requests::answer(cluster, who, Err(failure)),
+    if let Err(failure) = objects::serve(&mut Live::told(cluster, told), who, event) {
+        requests::answer(cluster, who, Err(failure));
     }
-}
-
-/// Grants that are put off until the table's lock is given back: a waker is often preempted by whom it wakes, and others would
-/// wait for the lock meanwhile. What is more is delivered under the lock.
-const PUT_OFF: usize = 8;
-
-fn run_table(cluster: &Cluster, at: &Place, event: Event, told: &Told) -> Result<(), Failure> {
-    let mailbox = match event {
-        Event::Signal { .. } | Event::Broadcast { .. } => Mailbox::Signal,
-        Event::Lock { .. }
-        | Event::TryLock { .. }
-        | Event::Unlock { .. }
-        | Event::Arrive { .. }
-        | Event::SetFlag { .. } => Mailbox::Answer,
-        Event::WaitFlag { .. } | Event::ReadFlag { .. } | Event::ResetFlag { .. } | Event::Enqueue { .. } => {
-            Mailbox::Answer
-        }
-        Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::WriteLock { .. } => Mailbox::Answer,
-        Event::TryWriteLock { .. } | Event::RwUnlock { .. } | Event::Leave { .. } => Mailbox::Answer,
-    };
-    let keeper = (at.node, event.object());
-    let deliver = |grant| requests::grant_about(cluster, keeper, grant, mailbox);
-    let word = cluster.word_of(at);
-    let (mut put_off, mut count) = ([None; PUT_OFF], 0);
-    // What a grant tells is what is known under the lock.
-    let most = if cluster.engine.tells_managers() { 0 } else { PUT_OFF };
-    let granted = &mut |grant: Grant| {
-        if count < most {
-            put_off[count] = Some(grant);
-            count += 1;
-        } else {
-            deliver(grant);
-        }
-    };
-    let run = |table: &mut Table<'_>| {
-        along::keep(cluster, at.node, event, told);
-        match word {
-            Some(word) => table.on_beside(word, event, granted),
-            None => table.on(event, granted),
-        }
-    };
-    cluster.at(at.node).with_table(at.table as usize, run).map_err(Failure::from)?;
-    put_off.into_iter().flatten().for_each(deliver);
-    Ok(())
 }
 
 /// Queues for a condition, then gives up the mutex.
@@ -149,20 +101,4 @@ pub fn wait_condition_for(
     // A signal was spent on this processor: it is here, or on its way.
     wait::until_changed(cluster, &slot.signalled, 0, &slot.signal_sleepers);
     Ok(true)
-}
-
-/// Does somebody wait for the event's own grant?
-const fn is_granted(event: Event) -> bool {
-    match event {
-        Event::Lock { .. }
-        | Event::TryLock { .. }
-        | Event::Arrive { .. }
-        | Event::WaitFlag { .. }
-        | Event::ReadFlag { .. } => true,
-        Event::ReadLock { .. } | Event::TryReadLock { .. } | Event::WriteLock { .. } => true,
-        Event::TryWriteLock { .. } | Event::Leave { .. } => true,
-        // The grant of an Enqueue comes with a signal, after the mutex was given up.
-        Event::Enqueue { .. } | Event::Unlock { .. } | Event::SetFlag { .. } | Event::ResetFlag { .. } => false,
-        Event::Signal { .. } | Event::Broadcast { .. } | Event::RwUnlock { .. } => false,
-    }
 }

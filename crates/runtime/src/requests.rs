@@ -3,16 +3,16 @@
 
 use std::sync::atomic::Ordering;
 
+use finespun_engine::objects::Mailbox;
 use finespun_errors::Code;
-use finespun_sync::Grant;
-use finespun_types::{Counter, NodeId, ProcessorId};
+use finespun_types::{NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along;
 use crate::failure::Failure;
 use crate::sys::slot::Slot;
-use crate::wire::{Mailbox, Reply, Request};
-use crate::{asleep, carriers, meter, wait};
+use crate::wire::{Reply, Request};
+use crate::{asleep, carriers, wait};
 
 /// Makes the slot ready for one answer.
 pub fn expect_answer(slot: &Slot) {
@@ -60,7 +60,8 @@ pub fn answer_about(cluster: &Cluster, keeper: (NodeId, u64), who: ProcessorId, 
     }
 }
 
-fn deliver(cluster: &Cluster, (keeper, about): (NodeId, u64), who: ProcessorId, reply: Reply, text: &str) {
+/// Brings a reply to a processor, into its mailbox or by a message; `text` words an error.
+pub fn deliver(cluster: &Cluster, (keeper, about): (NodeId, u64), who: ProcessorId, reply: Reply, text: &str) {
     let (node, _) = cluster.slot_of(who);
     if cluster.runs_tables_of(node) {
         along::granted(cluster, keeper, about, node);
@@ -86,17 +87,4 @@ pub fn answer_here(cluster: &Cluster, who: ProcessorId, reply: Reply, text: &[u8
     }
     slot.granted.store(1, Ordering::SeqCst);
     wait::wake(cluster, &slot.granted, &slot.asleep);
-}
-
-/// Tells a processor that the table of `at` has granted it something.
-pub fn grant_from(cluster: &Cluster, at: NodeId, grant: Grant) {
-    grant_about(cluster, (at, carriers::NOTHING), grant, Mailbox::Answer);
-}
-
-/// The same with what the carrier's releasers knew, into one of the processor's mailboxes.
-pub fn grant_about(cluster: &Cluster, at: (NodeId, u64), grant: Grant, mailbox: Mailbox) {
-    if cluster.slot_of(grant.who).0 != at.0 {
-        meter::count(cluster, Counter::SyncMessages, 1);
-    }
-    deliver(cluster, at, grant.who, Reply { mailbox, status: 0, value: grant.value, extra: 0 }, "");
 }

@@ -3,17 +3,17 @@
 
 use std::sync::atomic::Ordering;
 
-use finespun_sync::threads::{Action, Event, Handle};
+use finespun_engine::homes::KEEPER;
+use finespun_engine::objects::run_threads;
+use finespun_sync::threads::{Event, Handle};
 use finespun_types::{Bucket, NodeId, ProcessorId};
 
 use crate::cluster::Cluster;
 use crate::consistency::along;
 use crate::failure::Failure;
+use crate::keepers::Live;
 use crate::wire::Request;
-use crate::{asleep, carriers, commands, consistency, meter, misuse, requests, wait};
-
-/// The node that keeps the job's threads.
-const KEEPER: NodeId = NodeId(0);
+use crate::{asleep, commands, consistency, meter, misuse, requests, wait};
 
 /// Says that a processor runs the program's main, for good.
 pub fn begin_main(cluster: &Cluster, slot: usize) -> Result<(), Failure> {
@@ -123,7 +123,7 @@ pub fn stop_here(cluster: &Cluster) {
 
 /// An event that came by a message.
 pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
-    if let Err(failure) = run_machine(cluster, event) {
+    if let Err(failure) = run_threads(&mut Live::of(cluster), event) {
         match event {
             Event::Create { .. }
             | Event::Join { .. }
@@ -143,7 +143,7 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
     }
     requests::expect_answer(slot);
     along::released_by_thread(cluster, KEEPER, event);
-    run_machine(cluster, event)?;
+    run_threads(&mut Live::of(cluster), event)?;
     requests::await_answer(cluster, slot, asleep::THREADS)
 }
 
@@ -151,35 +151,10 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
 fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failure> {
     if cluster.runs_tables_of(KEEPER) {
         along::released_by_thread(cluster, KEEPER, event);
-        return run_machine(cluster, event);
+        return run_threads(&mut Live::of(cluster), event);
     }
     let who = cluster.processor_at(slot_index);
     along::send_request(cluster, KEEPER, Request::Thread { who, event });
     cluster.flush_messages();
     Ok(())
-}
-
-fn run_machine(cluster: &Cluster, event: Event) -> Result<(), Failure> {
-    let perform = &mut |action| match action {
-        Action::Start { who, function, argument, thread } => start(cluster, who, (function, argument), thread),
-        Action::Created { by, thread } => requests::answer(cluster, by, Ok((thread.0, 0))),
-        Action::Refused { by, unjoined } => requests::answer(cluster, by, Ok((0, u64::from(unjoined)))),
-        Action::Joined { by, result } => {
-            requests::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((result, 0)))
-        }
-        Action::Done { by } => requests::answer_about(cluster, (KEEPER, carriers::THREADS), by, Ok((0, 0))),
-    };
-    cluster.at(KEEPER).with_threads(|threads| threads.on(event, perform)).map_err(Failure::from)
-}
-
-fn start(cluster: &Cluster, who: ProcessorId, work: (u64, u64), thread: Handle) {
-    let (node, _) = cluster.slot_of(who);
-    if cluster.runs_tables_of(node) {
-        along::granted(cluster, KEEPER, carriers::THREADS, node);
-        commands::run(cluster, who, work, thread);
-    } else {
-        let (function, argument) = work;
-        along::send_request(cluster, node, Request::Start { who, function, argument, thread });
-        cluster.flush_messages();
-    }
 }

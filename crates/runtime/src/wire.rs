@@ -7,6 +7,7 @@
 //!   kind u8 | detail u8 | flags u16 | unit or processor u32 | a u64 | b u64 | c u64 | contents ...
 //! ```
 
+use finespun_engine::objects::Mailbox;
 use finespun_sync::{Event, migratory, threads};
 use finespun_transport::SendError;
 use finespun_types::{NodeId, ProcessorId};
@@ -94,15 +95,6 @@ pub enum Request {
         /// The unit behind the last.
         end: u32,
     },
-}
-
-/// Which of a processor's two mailboxes an answer goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mailbox {
-    /// Answers to what it asked.
-    Answer,
-    /// The signal of a condition variable, which may come while the processor still gives up the mutex.
-    Signal,
 }
 
 /// The answer that a waiting processor gets.

@@ -129,7 +129,7 @@ mod tests {
         let of_thread = |event| passed_by(&Request::Thread { who, event });
         assert_eq!(of_thread(threads::Event::Finished { who, result: 0 }), Passes::Releases(carriers::THREADS));
         assert_eq!(of_thread(threads::Event::Quiet { by: who }), Passes::Asks);
-        let (call, arguments) = heap_call::words(heap_call::Call::Free { offset: 64 });
+        let (call, arguments) = heap_call::words(finespun_engine::allocation::Call::Free { offset: 64 });
         assert_eq!(passed_by(&Request::Heap { who, call, arguments }), Passes::Releases(carriers::HEAP));
         let start = Request::Start { who, function: 1, argument: 2, thread: threads::Handle(3) };
         assert_eq!(passed_by(&start), Passes::Grants(carriers::THREADS));

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use finespun_engine::allocation::Call;
 use finespun_errors::{Code, bytes};
 use finespun_heap::Policy;
 use finespun_types::{Bucket, NodeId, PAGE_BYTES};
@@ -11,7 +12,6 @@ use super::{Result, inside};
 use crate::cluster::Cluster;
 use crate::consistency::units;
 use crate::failure::Failure;
-use crate::heap_call::Call;
 use crate::memory;
 use crate::process::{self, Model, running};
 use crate::touched::Walk;

@@ -3,6 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
+use finespun_engine::allocation::Together;
 use finespun_sync::Header;
 use finespun_sys::fence;
 use finespun_sys::lock::WordLock;
@@ -53,7 +54,7 @@ pub struct Node {
     /// Guards the heap (node 0).
     pub heap_lock: WordLock,
     /// The last two collective allocations (node 0), under the heap's lock.
-    pub together: [Together; 2],
+    pub(super) together: UnsafeCell<[Together; 2]>,
     /// Guards the free twins.
     pub(super) twin_lock: WordLock,
     /// Twins ever used.
@@ -62,19 +63,6 @@ pub struct Node {
     pub(super) twin_free: AtomicU32,
     /// Round-robin start of the job's threads (node 0).
     pub(super) thread_header: UnsafeCell<finespun_sync::threads::Header>,
-}
-
-/// One collective allocation: all processes of the job ask for it, the first makes it.
-#[repr(C)]
-pub struct Together {
-    /// Which one, counted from 1.
-    pub number: AtomicU64,
-    /// Its size.
-    pub size: AtomicU64,
-    /// Where it is.
-    pub offset: AtomicU64,
-    /// How many of its bytes an earlier allocation may have had.
-    pub reused: AtomicU64,
 }
 
 /// A view's block.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use finespun_engine::allocation::Together;
 use finespun_protocol::page::Time;
 use finespun_sync::threads::Threads;
 use finespun_sync::{Entry, Table, Waiter, Word};
@@ -266,8 +267,8 @@ impl Segment {
         body(&mut Threads::with_seats(header, processors, each, seats))
     }
 
-    /// Runs `body` on the heap, under its lock. Node 0 only.
-    pub fn with_heap<R>(&self, body: impl FnOnce(&mut finespun_heap::Heap<'_>) -> R) -> R {
+    /// Runs `body` on the heap and the last two collective allocations, under the heap's lock. Node 0 only.
+    pub fn with_heap<R>(&self, body: impl FnOnce(&mut finespun_heap::Heap<'_>, &mut [Together; 2]) -> R) -> R {
         let _guard = self.node().heap_lock.guard();
         let shape = &self.shape;
         // SAFETY: under the heap lock these are the only references to the three; all-zero memory is valid for them.
@@ -278,7 +279,9 @@ impl Segment {
                 spans: self.part(shape.heap_span, 0, shape.heap_span.len),
             }
         };
-        body(&mut finespun_heap::Heap::new(shape.layout, tables))
+        // SAFETY: a cell of plain data, valid all-zero, reached only here: under the heap lock this is the only reference.
+        let together = unsafe { &mut *self.node().together.get() };
+        body(&mut finespun_heap::Heap::new(shape.layout, tables), together)
     }
 
     /// A broadcast buffer: its label, and its page.
