@@ -9,7 +9,7 @@
 //!   sync          objects, locks, barrier, threads, memory: the tables of finespun_sync and finespun_heap; requests, commands: how they answer
 //!   consistency   release, acquire and faults: the choice between two engines
 //!                 nest: home-based protocols; tmk: lazy release consistency; policy: what is fetched early, which rights are kept
-//!                 mappings: opens, closes and write-protects pages of this process's view; revoke: the thread that does so for others
+//!                 mappings: opens, closes and write-protects units of this process's view, by the interface `rights`; revoke: the thread that does so for others
 //!   messages      wire: what messages look like; wait --> poll: what waits receives, and calls dispatch by Cluster::on_message
 //!   node          cluster: the job and the memory that is reached; process: is the runtime running? misuse: errors that end the job; hooks
 //!   sys           the node's memory: the only unsafe code
@@ -52,6 +52,7 @@ mod mappings;
 mod nest;
 mod policy;
 mod revoke;
+mod rights;
 mod tmk;
 
 mod closing;

@@ -1,4 +1,4 @@
-//! The rights of this process's view: the only module that opens, closes or write-protects pages.
+//! The rights of this process's view: the only module that opens, closes or write-protects units, by the interface [`Rights`].
 //!
 //! A table says what rights a view is to have. A transaction passes that on ([`Wanted::want`]), and [`step`] decides what is done with the
 //! mapping, and when:
@@ -28,6 +28,7 @@ use finespun_sys::view::View;
 use finespun_types::{Access, Counter, UnitId};
 
 use crate::cluster::Cluster;
+use crate::rights::Rights;
 use crate::sys::frames;
 use crate::{meter, misuse};
 
@@ -117,31 +118,40 @@ impl Wanted {
 
     /// The table wants the view to have these rights. Its page is this frame.
     pub fn want(&mut self, cluster: &Cluster, unit: UnitId, access: Access, frame: *const u8) {
-        let pages = unit.0..unit.0 + 1;
-        let changed = match step(self.change, self.before, access, || cluster.has_several_threads()) {
+        let step = match step(self.change, self.before, access, || cluster.has_several_threads()) {
             Step::Done => return,
             Step::Left => {
                 self.is_left = true;
                 return;
             }
-            Step::Close => {
+            step @ Step::Close => {
                 meter::count(cluster, Counter::Invalidations, 1);
-                view(cluster).invalidate(pages)
+                step
             }
-            Step::OpenToRead => {
+            // The frame's page exists before it is mapped.
+            step @ (Step::OpenToRead | Step::OpenToWrite) => {
                 frames::touch(frame);
-                view(cluster).map_read(unit.0)
+                step
             }
-            Step::Protect => view(cluster).protect(pages),
-            Step::Upgrade => view(cluster).upgrade(unit.0),
-            Step::OpenToWrite => {
-                frames::touch(frame);
-                view(cluster).map_write(unit.0)
-            }
+            step @ (Step::Protect | Step::Upgrade) => step,
         };
-        if let Err(error) = changed {
+        if let Err(error) = take(rights(cluster), step, unit) {
             failed(cluster, unit, access, &error);
         }
+    }
+}
+
+/// Takes a step of a unit's rights.
+#[inline(always)]
+fn take(rights: &impl Rights, step: Step, unit: UnitId) -> io::Result<()> {
+    let units = unit.0..unit.0 + 1;
+    match step {
+        Step::Done | Step::Left => Ok(()),
+        Step::Close => rights.close(units),
+        Step::OpenToRead => rights.open(unit),
+        Step::Protect => rights.protect(units),
+        Step::Upgrade => rights.upgrade(unit),
+        Step::OpenToWrite => rights.open_to_write(unit),
     }
 }
 
@@ -149,6 +159,12 @@ impl Wanted {
 fn view(cluster: &Cluster) -> &View {
     let (_, view) = cluster.view.as_ref().expect("only a process of the program changes its mapping");
     view
+}
+
+/// The rights of this process: those of its page view.
+#[inline]
+fn rights(cluster: &Cluster) -> &impl Rights {
+    view(cluster)
 }
 
 /// The kernel did not change a mapping. At the end of a process the mapping of a global becomes the program's own: the thread or signal handler
@@ -188,22 +204,22 @@ impl<'a, const MAX: usize> Opening<'a, MAX> {
 
     /// Opens them, each run with one call.
     pub fn open(&mut self) {
-        let pages = &mut self.pages[..self.len];
-        pages.sort_unstable();
-        let mut runs = Runs::NONE;
-        pages.iter().for_each(|&page| open_run(self.cluster, runs.add(page)));
-        open_run(self.cluster, runs.end());
+        if let Err((first, error)) = open_runs(rights(self.cluster), &mut self.pages[..self.len]) {
+            misuse::mapping(self.cluster, first, Access::Read, &error);
+        }
     }
 }
 
-fn open_run(cluster: &Cluster, run: Range<u32>) {
-    if run.is_empty() {
-        return;
-    }
-    let first = UnitId(run.start);
-    if let Err(error) = view(cluster).map_read_run(run) {
-        misuse::mapping(cluster, first, Access::Read, &error);
-    }
+/// Opens each run of units with one call. An error comes with the first unit of its run; the runs behind it are not opened.
+fn open_runs(rights: &impl Rights, units: &mut [u32]) -> Result<(), (UnitId, io::Error)> {
+    units.sort_unstable();
+    let open = |run: Range<u32>| match UnitId(run.start) {
+        _ if run.is_empty() => Ok(()),
+        first => rights.open_run(run).map_err(|error| (first, error)),
+    };
+    let mut runs = Runs::NONE;
+    units.iter().try_for_each(|&unit| open(runs.add(unit)))?;
+    open(runs.end())
 }
 
 /// Pages that an acquire closes together, with a call for each run of them or for many.
@@ -234,7 +250,7 @@ impl<'a> Closing<'a> {
             return;
         }
         meter::count(self.cluster, Counter::Invalidations, self.len as u64);
-        if let Err(error) = view(self.cluster).invalidate_scattered(&self.pages[..self.len]) {
+        if let Err(error) = rights(self.cluster).close_scattered(&self.pages[..self.len]) {
             misuse::mapping(self.cluster, UnitId(self.pages[0]), Access::None, &error);
         }
         self.len = 0;
@@ -271,7 +287,7 @@ impl<'a> Protecting<'a> {
             return;
         }
         let first = UnitId(run.start);
-        if let Err(error) = view(self.cluster).protect(run) {
+        if let Err(error) = rights(self.cluster).protect(run) {
             misuse::mapping(self.cluster, first, Access::Read, &error);
         }
     }
@@ -301,7 +317,76 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    /// Notes what it is asked for; refuses what concerns one unit.
+    #[derive(Default)]
+    struct Noting {
+        asked: RefCell<Vec<String>>,
+        refused: Option<u32>,
+    }
+
+    impl Noting {
+        fn note(&self, what: &str, units: &[u32]) -> io::Result<()> {
+            self.asked.borrow_mut().push(format!("{what} {units:?}"));
+            let is_refused = self.refused.is_some_and(|unit| units.contains(&unit));
+            if is_refused { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) }
+        }
+    }
+
+    impl Rights for Noting {
+        fn open(&self, unit: UnitId) -> io::Result<()> {
+            self.note("open", &[unit.0])
+        }
+        fn open_run(&self, units: Range<u32>) -> io::Result<()> {
+            self.note("open run", &units.collect::<Vec<_>>())
+        }
+        fn open_to_write(&self, unit: UnitId) -> io::Result<()> {
+            self.note("open to write", &[unit.0])
+        }
+        fn upgrade(&self, unit: UnitId) -> io::Result<()> {
+            self.note("upgrade", &[unit.0])
+        }
+        fn protect(&self, units: Range<u32>) -> io::Result<()> {
+            self.note("protect", &units.collect::<Vec<_>>())
+        }
+        fn close(&self, units: Range<u32>) -> io::Result<()> {
+            self.note("close", &units.collect::<Vec<_>>())
+        }
+        fn close_scattered(&self, units: &[u32]) -> io::Result<()> {
+            self.note("close scattered", units)
+        }
+    }
+
+    #[test]
+    fn a_step_is_one_operation_on_rights_or_none() {
+        let steps =
+            [Step::Done, Step::Left, Step::Close, Step::OpenToRead, Step::Protect, Step::Upgrade, Step::OpenToWrite];
+        let rights = Noting::default();
+        steps.into_iter().for_each(|step| take(&rights, step, UnitId(7)).expect("nothing is refused"));
+        let asked = rights.asked.into_inner();
+        assert_eq!(asked, ["close [7]", "open [7]", "protect [7]", "upgrade [7]", "open to write [7]"]);
+    }
+
+    #[test]
+    fn units_side_by_side_are_opened_with_one_call_whatever_their_order() {
+        let rights = Noting::default();
+        assert!(open_runs(&rights, &mut [9, 3, 4, 11, 2, 10]).is_ok());
+        assert_eq!(rights.asked.into_inner(), ["open run [2, 3, 4]", "open run [9, 10, 11]"]);
+        let rights = Noting::default();
+        assert!(open_runs(&rights, &mut []).is_ok());
+        assert!(rights.asked.into_inner().is_empty());
+    }
+
+    #[test]
+    fn a_run_that_is_refused_is_told_by_its_first_unit() {
+        let rights = Noting { refused: Some(6), ..Noting::default() };
+        let (first, error) = open_runs(&rights, &mut [1, 5, 6, 9]).expect_err("6 is refused");
+        assert_eq!((first, error.kind()), (UnitId(5), io::ErrorKind::OutOfMemory));
+        assert_eq!(rights.asked.into_inner(), ["open run [1]", "open run [5, 6]"]);
+    }
 
     fn runs_of(pages: &[u32]) -> Vec<Range<u32>> {
         let mut runs = Runs::NONE;
