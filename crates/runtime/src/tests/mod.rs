@@ -17,7 +17,15 @@ use small::{Made, Small};
 fn made(protocol: &'static str, transport: Transport, nodes: u32, views: u32) -> Made {
     let named = PROTOCOLS.iter().find(|named| named.name == protocol).expect("a protocol of ours");
     let views = if named.one_level { 1 } else { views };
-    Made { protocol, transport, nodes, views, several_threads: false, switches: Switches::of(named.family) }
+    Made {
+        protocol,
+        transport,
+        nodes,
+        views,
+        several_threads: false,
+        switches: Switches::of(named.family),
+        delay: None,
+    }
 }
 
 /// A random program in each of these jobs; says which, and its seed, if it goes wrong.
@@ -57,6 +65,12 @@ fn random_programs_load_what_was_stored_last_under_every_protocol_over_shm() {
 #[test]
 fn random_programs_load_what_was_stored_last_under_every_protocol_over_tcp() {
     run_all(protocols(Transport::Tcp).map(|name| made(name, Transport::Tcp, 3, 2)), 0..1);
+}
+
+#[test]
+fn random_programs_load_what_was_stored_last_where_messages_are_delayed() {
+    let delayed = |name| Made { delay: Some(5), ..made(name, Transport::Tcp, 3, 1) };
+    run_all(["csm-2l", "csm-none-mg", "strings-rc", "tmk"].map(delayed), 30..31);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use finespun_job::checks::Checks;
+use finespun_job::messages::Messages;
 use finespun_job::switches::Switches;
 use finespun_job::{Faults, Job, NodeMemory, Transport};
 use finespun_sync::Event;
@@ -41,6 +42,8 @@ pub struct Made {
     /// Does the runtime have to think that each process has other threads, too?
     pub several_threads: bool,
     pub switches: Switches,
+    /// Messages are delayed, and overtake each other between different pairs of nodes, by this seed.
+    pub delay: Option<u64>,
 }
 
 /// The job.
@@ -72,8 +75,8 @@ impl Small {
             switches: made.switches,
             checks: Checks::default(),
             watch: None,
-            messages: finespun_job::messages::Messages::default(),
             pinned: None,
+            messages: Messages { loopback: None, delay: made.delay },
         };
         let shape = Shape::of(&job);
         let mut kept = Vec::new();
