@@ -8,7 +8,7 @@ use finespun_protocol::page::{Carried, Protocol};
 use finespun_protocol::strings::invalidate::StringsSc;
 use finespun_protocol::strings::update::StringsRc;
 
-use crate::sys::state::Plain;
+use crate::sys::records::Plain;
 
 /// A protocol that jobs can run.
 pub trait Live: Protocol<Msg: Carried, Unit: Plain, Directory: Plain, Manager: Plain> {

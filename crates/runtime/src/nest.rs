@@ -54,7 +54,6 @@ macro_rules! with_tables {
     };
 }
 
-mod actions;
 pub mod early;
 mod scene;
 pub mod steps;

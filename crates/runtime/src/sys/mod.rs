@@ -14,7 +14,6 @@ mod region;
 pub mod segment;
 pub mod shape;
 pub mod slot;
-pub mod state;
 pub mod text;
 pub mod tmk;
 pub mod tmk_records;

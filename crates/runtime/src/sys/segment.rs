@@ -20,11 +20,11 @@ use finespun_types::{UnitId, ViewId};
 
 use super::frames::Page;
 use super::lists::{List, ListHead, Taken};
-use super::records::{Buffer, Node, Stripe, UnitSlot, View};
+use super::records::{Buffer, DIRECTORY_ROOM, MANAGER_ROOM, Node, Room, Stripe, UnitSlot, View};
 use super::region::Region;
 use super::shape::{GUESTS, SEATS, STRIPE_BUCKETS, STRIPE_ENTRIES, STRIPE_WORDS, Shape};
 use super::slot::Slot;
-use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room};
+
 use crate::live::Live;
 
 /// One release of one view.

@@ -16,10 +16,10 @@ use finespun_protocol::tmk::Seen;
 use finespun_transport::Mesh;
 use finespun_types::{Counters, PAGE_BYTES, UnitSize};
 
-use super::records::{BUFFERS, Buffer, Node, Stripe, UnitSlot, View};
+use super::records::{BUFFERS, Buffer, DIRECTORY_ROOM, MANAGER_ROOM, Node, Room, Stripe, UnitSlot, View};
 use super::region::Region;
 use super::slot::Slot;
-use super::state::{DIRECTORY_ROOM, MANAGER_ROOM, Room};
+
 use super::tmk_records as tmk;
 
 /// Slots per node beside those of its processors: first seats, then those of threads that the program made itself, not
