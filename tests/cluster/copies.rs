@@ -14,15 +14,17 @@ use crate::support::built;
 
 /// Parts of the names of the functions of the path: faults, releases and acquires, transactions, tables.
 const PATH: &[&str] = &[
-    "finespun_runtime6faults",
+    "finespun_runtime7process6faults",
     "finespun_runtime11consistency",
-    "finespun_runtime4nest",
-    "finespun_runtime..nest",
-    "finespun_runtime6policy",
-    "finespun_runtime8mappings",
+    "finespun_runtime..consistency..nest",
     "finespun_engine",
     "finespun_protocol",
 ];
+
+/// Parts of the names of others that stand beside them: lazy release consistency, messages that are joined, and what is told along with
+/// messages of synchronization. They copy what they send.
+const BESIDE: &[&str] =
+    &["finespun_runtime11consistency3tmk", "finespun_runtime11consistency4join", "finespun_runtime11consistency5along"];
 
 /// The page.
 const PAGE: u64 = 4096;
@@ -35,7 +37,8 @@ fn copies(library: &[u8]) -> BTreeMap<String, Vec<Option<u64>>> {
     for symbol in file.symbols().filter(|symbol| symbol.is_definition() && symbol.size() > 0) {
         let name = symbol.name().unwrap_or_default();
         let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
-        let is_on_path = PATH.iter().any(|part| name.contains(part));
+        let is_of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        let is_on_path = is_of(PATH) && !is_of(BESIDE);
         if !is_on_path || !section.is_some_and(|section| section.name() == Ok(".text")) {
             continue;
         }

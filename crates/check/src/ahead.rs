@@ -1,5 +1,5 @@
 //! Read faults that have not happened. A view *guesses* that it will read a unit and presents the fault early, as the runtime does:
-//! together with a fault that has happened (`runtime/src/policy`), or in an acquire, which then fetches a page anew instead of closing it.
+//! together with a fault that has happened (`runtime/src/consistency/policy`), or in an acquire, which then fetches a page anew instead of closing it.
 //!
 //! ```text
 //!   fault     present the fault,  try the guess,  present what is awaited until it is there,  open what is left

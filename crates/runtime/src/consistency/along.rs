@@ -9,12 +9,12 @@
 use finespun_sync::{Event, threads};
 use finespun_types::{NodeId, ProcessorId};
 
-use crate::carriers::{self, Passes};
-use crate::cluster::Cluster;
-use crate::engine::Engine;
-use crate::heap_call;
-use crate::tmk::news::{self, Time};
-use crate::wire::{self, Reply, Request};
+use crate::consistency::tmk::news::{self, Time};
+use crate::messages::heap_call;
+use crate::messages::wire::{self, Reply, Request};
+use crate::node::carriers::{self, Passes};
+use crate::node::cluster::Cluster;
+use crate::node::engine::Engine;
 
 /// What the sender of an event knows, if the engine tells that.
 pub struct Told(Option<Time>);

@@ -1,15 +1,15 @@
-//! What a policy presents early ([`crate::policy`]): read faults that have not happened, or that are served with others.
+//! What a policy presents early ([`crate::consistency::policy`]): read faults that have not happened, or that are served with others.
 
 use finespun_protocol::page::Time;
 use finespun_types::UnitId;
 
-use crate::cluster::Cluster;
-use crate::engine::Engine;
-use crate::guesses::{Guessed, Tried};
-use crate::nest::early as home;
+use crate::consistency::guesses::{Guessed, Tried};
+use crate::consistency::nest::early as home;
+use crate::consistency::tmk::asks as lazy;
+use crate::messages::wait;
+use crate::node::cluster::Cluster;
+use crate::node::engine::Engine;
 use crate::sys::frames::Row;
-use crate::tmk::asks as lazy;
-use crate::wait;
 
 /// Presents a read fault that has not happened, unless it would take more from another node than the guess is worth.
 pub fn try_ahead(cluster: &Cluster, guessed: Guessed, row: &mut Row, since: Time) -> Tried {

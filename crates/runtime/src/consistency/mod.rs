@@ -1,4 +1,4 @@
-//! Memory consistency, as the rest of the runtime asks for it: each question goes to the engine that the job has ([`crate::engine`]).
+//! Memory consistency, as the rest of the runtime asks for it: each question goes to the engine that the job has ([`crate::node::engine`]).
 //!
 //! ```text
 //!   faults, program calls --> fault, release, acquire        policy          --> early: what it guesses, presented early
@@ -9,21 +9,30 @@
 //! ```
 
 pub mod along;
+pub mod attached;
 pub mod early;
+pub mod guesses;
+pub mod join;
+pub mod mappings;
+pub mod nest;
+pub mod policy;
+pub mod revoke;
+pub mod rights;
+pub mod tmk;
 pub mod units;
 
 use finespun_protocol::page::Time;
 use finespun_types::{NodeId, UnitId};
 
-use crate::attached::Attached;
-use crate::cluster::Cluster;
-use crate::engine::Engine;
-use crate::nest::{self, steps as home};
-use crate::tmk::asks;
-use crate::tmk::collect::Collection;
-use crate::tmk::{arrivals, steps as lazy};
-use crate::wire::Letter;
-use crate::{hooks, misuse};
+use crate::consistency::attached::Attached;
+use crate::consistency::nest::steps as home;
+use crate::consistency::tmk::asks;
+use crate::consistency::tmk::collect::Collection;
+use crate::consistency::tmk::{arrivals, steps as lazy};
+use crate::messages::wire::Letter;
+use crate::node::cluster::Cluster;
+use crate::node::engine::Engine;
+use crate::node::{hooks, misuse};
 
 /// Serves a fault of this process's view: the page is there when this returns, to read or to write.
 pub fn fault(cluster: &Cluster, unit: UnitId, writes: bool, since: Time) {

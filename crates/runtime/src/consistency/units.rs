@@ -2,10 +2,10 @@
 
 use finespun_types::{Access, NodeId, UnitId};
 
-use crate::cluster::Cluster;
-use crate::engine::{Engine, Tables};
-use crate::nest;
-use crate::tmk::copy;
+use crate::consistency::nest;
+use crate::consistency::tmk::copy;
+use crate::node::cluster::Cluster;
+use crate::node::engine::{Engine, Tables};
 
 /// What this process's view may do with a unit, by the books.
 pub fn access(cluster: &Cluster, unit: UnitId) -> Access {

@@ -3,9 +3,9 @@
 use finespun_errors::Code;
 
 use super::Result;
-use crate::buffers;
-use crate::failure::Failure;
-use crate::process::running;
+use crate::node::failure::Failure;
+use crate::node::runtime::running;
+use crate::process::buffers;
 
 /// The C library is called to lock what stands at this address of shared memory.
 ///

@@ -9,13 +9,15 @@ use finespun_heap::Policy;
 use finespun_types::{Bucket, NodeId, PAGE_BYTES};
 
 use super::{Result, inside};
-use crate::cluster::Cluster;
+use crate::consistency;
 use crate::consistency::units;
-use crate::failure::Failure;
-use crate::memory;
-use crate::process::{self, Model, running};
-use crate::touched::Walk;
-use crate::{barrier, consistency, meter};
+use crate::node::cluster::Cluster;
+use crate::node::failure::Failure;
+use crate::node::meter;
+use crate::node::runtime::{self, Model, running};
+use crate::sync::barrier;
+use crate::sync::memory;
+use crate::sync::touched::Walk;
 
 /// Where the caller wants homes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +138,7 @@ fn start_walk(cluster: &Cluster, addresses: &Range<usize>) -> Option<(usize, Wal
 /// [`Code::HeapExhausted`], [`Code::NotStarted`].
 pub fn block_of_all(size: u64) -> Result<usize> {
     inside(move |entered| {
-        // Collective allocations, whose numbers these are, are for SPMD programs; the first is the globals (crate::globals).
+        // Collective allocations, whose numbers these are, are for SPMD programs; the first is the globals (crate::process::globals).
         let call = Call::Together { number: 2, size };
         let (offset, _) = memory::call(entered.cluster, entered.slot, call)?;
         Ok(base(entered.cluster) + offset as usize)
@@ -196,7 +198,7 @@ pub fn is_shared(address: usize) -> bool {
 /// The addresses of the shared heap, from the start on, also after the end.
 #[must_use]
 pub fn heap_addresses() -> std::ops::Range<usize> {
-    process::started()
+    runtime::started()
         .and_then(|runtime| runtime.cluster.view.as_ref())
         .map_or(0..0, |(_, mapping)| mapping.addresses())
 }

@@ -27,12 +27,13 @@ use finespun_sys::process::ErrnoKept;
 use finespun_sys::signals::Inside;
 use finespun_sys::stack;
 
-use crate::cluster::Cluster;
-use crate::failure::Failure;
-use crate::process::{self, Model, Runtime, runtime};
-use crate::stacks::revive;
-use crate::start::{self, Diagnose, Runners};
-use crate::{end, meter, misuse, phases};
+use crate::node::cluster::Cluster;
+use crate::node::failure::Failure;
+use crate::node::runtime::{self, Model, Runtime, runtime};
+use crate::node::{meter, misuse, phases};
+use crate::process::end;
+use crate::process::stacks::revive;
+use crate::process::start::{self, Diagnose, Runners};
 
 /// What a call returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -49,7 +50,7 @@ pub fn start(model: Model, globals: Range<usize>, runners: Runners, diagnose: Di
 /// Is there a runtime to call?
 #[must_use]
 pub fn runs() -> bool {
-    process::running().is_some()
+    runtime::running().is_some()
 }
 
 /// Ends the runtime of this process; nothing if it is not running.
@@ -71,7 +72,7 @@ pub fn fail(failure: &Failure) -> ! {
 
 /// Ends the job because the program exits, here, with all its threads.
 pub fn exit_job(code: i32) {
-    if process::running().is_some() {
+    if runtime::running().is_some() {
         misuse::tell(&finespun_job::Report::Exited { exit_code: code & 0xff });
     }
 }
@@ -206,8 +207,8 @@ fn several_threads_now(cluster: &Cluster) {
 /// The program is about to make a thread of its own, perhaps before the start: from now on nothing may be skipped at a
 /// release.
 pub fn note_own_thread() {
-    process::note_own_threads();
-    if let Some(runtime) = process::running() {
+    runtime::note_own_threads();
+    if let Some(runtime) = runtime::running() {
         several_threads_now(runtime.cluster);
     }
 }

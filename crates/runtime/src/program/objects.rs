@@ -9,10 +9,12 @@ use finespun_types::{Bucket, Counter};
 use super::memory::offset;
 use super::threads::PARALLEL;
 use super::{Entered, Result, inside, quick};
-use crate::cluster::Cluster;
-use crate::failure::Failure;
-use crate::process::Model;
-use crate::{barrier, consistency, locks, meter, objects, private, threads};
+use crate::consistency;
+use crate::node::cluster::Cluster;
+use crate::node::failure::Failure;
+use crate::node::runtime::Model;
+use crate::node::{meter, private};
+use crate::sync::{barrier, locks, objects, threads};
 
 /// Locks a mutex.
 ///

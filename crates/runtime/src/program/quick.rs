@@ -17,8 +17,10 @@ use finespun_types::{Counter, ProcessorId};
 
 use super::inside_slot;
 use super::memory::offset;
-use crate::process::{Runtime, running};
-use crate::{consistency, hooks, locks, meter};
+use crate::consistency;
+use crate::node::runtime::{Runtime, running};
+use crate::node::{hooks, meter};
+use crate::sync::locks;
 
 /// An object that is reached the quick way.
 struct At {

@@ -1,4 +1,4 @@
-//! Shared stacks for the program's threads ([`crate::stacks`]): pieces of the shared heap, each at the node of its thread.
+//! Shared stacks for the program's threads ([`crate::process::stacks`]): pieces of the shared heap, each at the node of its thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,8 +8,8 @@ use finespun_types::PAGE_BYTES;
 
 use super::Result;
 use super::memory::{Home, allocate, free};
-use crate::failure::Failure;
-use crate::{hooks, process};
+use crate::node::failure::Failure;
+use crate::node::{hooks, runtime};
 
 /// No stack is smaller, whatever its thread asked for: a fault's frames do not lie there, but a printf's do.
 const SMALLEST: usize = 16 * PAGE_BYTES;
@@ -25,7 +25,7 @@ static IDLE: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 /// # Errors
 /// [`Code::HeapExhausted`], [`Code::Machine`].
 pub fn begin(asked: usize, usual: usize) -> Result<()> {
-    let cluster = process::runtime()?.cluster;
+    let cluster = runtime::runtime()?.cluster;
     let usual = usual_size(cluster.job.heap_bytes, usual);
     let bytes = if asked == 0 { usual } else { size(asked) };
     let idle = IDLE.iter().filter(|_| bytes == usual).map(|place| place.swap(0, Ordering::Acquire)).find(|at| *at > 0);
@@ -54,7 +54,7 @@ fn size(bytes: usize) -> usize {
 /// # Errors
 /// A bug of ours.
 pub fn end(usual: usize) -> Result<()> {
-    let (Some(stack), Some(runtime)) = (stack::end(), process::running()) else { return Ok(()) };
+    let (Some(stack), Some(runtime)) = (stack::end(), runtime::running()) else { return Ok(()) };
     let is_usual = stack.len() == usual_size(runtime.cluster.job.heap_bytes, usual);
     let keeps =
         |place: &AtomicUsize| place.compare_exchange(0, stack.start, Ordering::Release, Ordering::Relaxed).is_ok();

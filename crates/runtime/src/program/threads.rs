@@ -8,10 +8,11 @@ use finespun_sys::process::SignalsBlocked;
 use finespun_types::{PAGE_BYTES, ProcessorId};
 
 use super::{Entered, Result, inside, stacks};
-use crate::failure::Failure;
-use crate::places::{self, Work};
-use crate::process::{self, Model, running, runtime};
-use crate::{consistency, threads};
+use crate::consistency;
+use crate::node::failure::Failure;
+use crate::node::runtime::{self, Model, running, runtime};
+use crate::sync::places::{self, Work};
+use crate::sync::threads;
 
 /// Creates a thread on an idle processor, or on the given one; `None` when there is none.
 ///
@@ -136,7 +137,7 @@ pub fn end_thread(result: u64) -> Result<()> {
 /// The handle of the calling thread, if it is one of [`spawn_thread`].
 #[must_use]
 pub fn own_thread() -> Option<u64> {
-    process::own_thread()
+    runtime::own_thread()
 }
 
 /// Nobody will join the thread.

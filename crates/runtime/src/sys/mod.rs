@@ -2,11 +2,13 @@
 
 #[cfg(test)]
 pub mod access;
+pub mod asleep;
 pub mod buffers;
 pub mod carrier;
 pub mod descriptors;
 pub mod frames;
 pub mod lists;
+pub mod live;
 pub mod phase;
 pub mod process;
 pub mod records;

@@ -22,7 +22,7 @@ pub struct Node {
     /// Views asleep on `event`.
     pub event_sleepers: AtomicU32,
     pub(super) pad_event: [u64; 15],
-    /// At the manager of the barrier of all, where all reach it: see [`crate::barrier`].
+    /// At the manager of the barrier of all, where all reach it: see [`crate::sync::barrier`].
     pub all_arrived: AtomicU64,
     pub(super) pad_all: [u64; 15],
     /// Arrivals of this node's processors at the barrier of all.
@@ -76,7 +76,7 @@ pub struct View {
     pub outstanding: AtomicU32,
     /// More than one thread may touch shared memory.
     pub several_threads: AtomicU32,
-    /// Rung when there is a command for one of the view's places: see [`crate::places`].
+    /// Rung when there is a command for one of the view's places: see [`crate::sync::places`].
     pub bell: AtomicU32,
     /// Who sleeps on it.
     pub bell_sleepers: AtomicU32,

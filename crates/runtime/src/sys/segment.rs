@@ -25,7 +25,7 @@ use super::region::Region;
 use super::shape::{GUESTS, SEATS, STRIPE_BUCKETS, STRIPE_ENTRIES, STRIPE_WORDS, Shape};
 use super::slot::Slot;
 
-use crate::live::Live;
+use crate::sys::live::Live;
 
 /// One release of one view.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use finespun_types::{Bucket, Counter, Counters};
 
 use super::phase::{PHASES_MAX, Phase};
 use super::text::Text;
-use crate::asleep::Asleep;
+use crate::sys::asleep::Asleep;
 
 /// A processor's slot: where it waits, what it is told, what it counted.
 #[repr(C, align(128))]
@@ -27,7 +27,7 @@ pub struct Slot {
     pub signalled: AtomicU32,
     /// The processor sleeps on `signalled`.
     pub signal_sleepers: AtomicU32,
-    /// What to run, for a processor that serves: see [`crate::threads`].
+    /// What to run, for a processor that serves: see [`crate::sync::threads`].
     pub command: AtomicU32,
     /// Whether it sleeps on `command`.
     pub command_sleepers: AtomicU32,

@@ -20,10 +20,14 @@ use finespun_sys::view::{Mechanism, View};
 use finespun_transport::Wait;
 use finespun_types::{Access, Counter, NodeId, PAGE_BYTES, UnitId, ViewId};
 
-use crate::cluster::Cluster;
+use crate::consistency;
+use crate::messages::poll;
+use crate::node::cluster::Cluster;
+use crate::node::meter;
+use crate::process::{dispatch, faults};
+use crate::sync::objects;
 use crate::sys::shape::Shape;
 use crate::sys::{access, descriptors};
-use crate::{consistency, dispatch, faults, meter, objects, poll};
 
 /// A mutex of the job.
 const MUTEX: u64 = 64;
@@ -122,7 +126,7 @@ fn join(job: &Job, me: NodeId, sockets: Vec<Option<OwnedFd>>) -> Cluster {
     Cluster::join(job.clone(), me, sockets, descriptors::borrow, dispatch::message, 0).expect("the job's memory")
 }
 
-/// A node's service, as [`crate::service`] has it.
+/// A node's service, as [`crate::process::service`] has it.
 fn serve(cluster: Cluster) -> (UnixStream, JoinHandle<()>) {
     let (stop, stopped) = UnixStream::pair().expect("a pair of sockets");
     let thread = std::thread::spawn(move || {
