@@ -21,12 +21,15 @@ mod means;
 pub mod messages;
 pub mod pin;
 pub mod protocols;
+pub mod reach;
 pub mod switches;
 
 pub use means::{Faults, Transport};
+pub use reach::Reach;
 
 use finespun_protocol::Family;
 use finespun_protocol::cashmere::variants::Variant;
+use finespun_types::NodeId;
 use finespun_types::UnitSize;
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +102,24 @@ impl Job {
         self.named().over(self.transport).expect("whoever makes a job checks its protocol")
     }
 
+    /// What a process of a node reaches.
+    ///
+    /// # Panics
+    /// As [`Job::variant`].
+    #[must_use]
+    pub fn reach(&self, me: NodeId) -> Reach {
+        Reach::of(self.variant(), self.transport, me)
+    }
+
+    /// Does anything go by messages?
+    ///
+    /// # Panics
+    /// As [`Job::variant`].
+    #[must_use]
+    pub fn sends_messages(&self) -> bool {
+        self.reach(NodeId(0)).sends_messages()
+    }
+
     /// Whose tables it runs.
     ///
     /// # Panics
@@ -114,7 +135,7 @@ impl Job {
     /// As [`Job::variant`].
     #[must_use]
     pub fn has_sockets(&self) -> bool {
-        self.variant().sends_messages() && self.messages.loopback.is_none()
+        self.sends_messages() && self.messages.loopback.is_none()
     }
 
     /// The descriptors that every process of the job has, beside those of nodes' memory.
@@ -123,6 +144,17 @@ impl Job {
         let loopback =
             loopback.flat_map(|loopback| [loopback.memory].into_iter().chain(loopback.doorbells.iter().copied()));
         self.watch.into_iter().chain(loopback)
+    }
+
+    /// The descriptors of the job that every process of a node has: of the memory that it maps, and the common ones.
+    ///
+    /// # Panics
+    /// As [`Job::variant`].
+    #[must_use]
+    pub fn descriptors_at(&self, node: u32) -> Vec<i32> {
+        let reach = self.reach(NodeId(node as u8));
+        let mapped = self.memory.iter().zip(0..).filter(|&(_, of)| reach.maps(NodeId(of)));
+        mapped.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.common_descriptors()).collect()
     }
 
     fn named(&self) -> &'static protocols::Named {

@@ -11,9 +11,7 @@ use std::process::{self, Stdio};
 use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
-use finespun_job::{
-    ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, PrivatePointer, Report, Transport,
-};
+use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, PrivatePointer, Report};
 use finespun_runtime::limits;
 use finespun_sys::machine;
 use nix::errno::Errno;
@@ -200,7 +198,7 @@ impl Launcher {
         let (service, service_theirs) = UnixStream::pair()?;
         let token = start.token.as_ref().map(AsRawFd::as_raw_fd);
         let outputs_numbers = outputs.as_ref().map(|ends| ends.iter().map(numbers_of).collect::<Vec<_>>());
-        let mut descriptors = self.memory_fds(node);
+        let mut descriptors = self.job.descriptors_at(node);
         descriptors.extend([start.job_fd.as_raw_fd(), theirs.as_raw_fd(), service_theirs.as_raw_fd()]);
         descriptors.extend(token);
         descriptors.extend(outputs_numbers.iter().flatten().flatten());
@@ -220,13 +218,6 @@ impl Launcher {
         self.nodes.push(Node { pid, control: Some(control), service: Some(Lines::new(service)), ended: false });
         self.roll.on_node_spawned(node, child.id());
         Ok(())
-    }
-
-    /// With `shm` a node gets the memory of all, with `tcp` its own.
-    fn memory_fds(&self, node: u32) -> Vec<RawFd> {
-        let all = self.job.memory.iter().zip(0..);
-        let its = all.filter(|&(_, of)| self.job.transport == Transport::Shm || of == node);
-        its.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.job.common_descriptors()).collect()
     }
 
     /// Until all processes of the program have ended, or the job must.

@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::switches;
-use finespun_job::{
-    ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_KEEP, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report, Transport,
-};
+use finespun_job::{ENV_CONTROL, ENV_FAULTS, ENV_JOB, ENV_KEEP, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Job, Report};
 use finespun_protocol::Family;
 use finespun_sys::descriptors;
 use finespun_sys::process::Cores;
@@ -144,7 +142,7 @@ impl Node {
         let refuse = |doing: &str, error: io::Error| (Code::Machine, format!("{doing}: {error}"));
         let Begin { token, service, outputs } =
             self.begin().map_err(|error| refuse("what the launcher says", error))?;
-        for fd in self.memory_fds() {
+        for fd in self.job.descriptors_at(self.number) {
             sys::close_on_exec(fd).map_err(|error| refuse("the node's memory", error))?;
         }
         if let Some(token) = token {
@@ -188,13 +186,6 @@ impl Node {
         mesh::wire_mesh(&self.job, self.number, token, exchange)
     }
 
-    /// With `shm` all nodes' memory, with `tcp` only our own.
-    fn memory_fds(&self) -> Vec<RawFd> {
-        let all = self.job.memory.iter().zip(0..);
-        let ours = all.filter(|&(_, node)| self.job.transport == Transport::Shm || node == self.number);
-        ours.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.job.common_descriptors()).collect()
-    }
-
     fn spawn(&mut self, view: u32, outputs: Option<[RawFd; 2]>) -> io::Result<()> {
         let [file, name, args @ ..] = self.program.as_slice() else { return Err(Errno::EINVAL.into()) };
         let (reports, theirs) = UnixStream::pair()?;
@@ -215,7 +206,7 @@ impl Node {
         if let Some([stdout, stderr]) = outputs {
             command.stdout(sys::duplicate(stdout)?).stderr(sys::duplicate(stderr)?);
         }
-        let mut descriptors = self.memory_fds();
+        let mut descriptors = self.job.descriptors_at(self.number);
         descriptors.extend([self.job_fd, theirs.as_raw_fd()]);
         descriptors.extend(self.sockets.iter().flatten().map(AsRawFd::as_raw_fd));
         command.env(ENV_KEEP, descriptors.iter().map(RawFd::to_string).collect::<Vec<_>>().join(","));

@@ -17,7 +17,7 @@ pub struct Running(Option<Service>);
 /// # Errors
 /// What keeps it from starting.
 pub fn start(job: &Job, node: u32, sockets: &[Option<OwnedFd>], reports: OwnedFd) -> io::Result<Running> {
-    if !job.variant().sends_messages() {
+    if !job.sends_messages() {
         return Ok(Running(None));
     }
     let node = u8::try_from(node).map(NodeId).map_err(io::Error::other)?;

@@ -37,7 +37,7 @@ pub fn until_read(cluster: &Cluster, unit: UnitId, since: Time) -> bool {
             Tried::Asked => {}
         }
         // Without messages the answer came inside the transaction.
-        if cluster.mesh.is_some() {
+        if cluster.reach.sends_messages() {
             cluster.flush_messages();
             wait::for_event(cluster, last);
         }
@@ -56,7 +56,7 @@ pub fn is_taken(cluster: &Cluster, unit: UnitId) -> bool {
 pub const fn reads_ahead(cluster: &Cluster) -> bool {
     match cluster.engine {
         Engine::Home(tables) => home::reads_ahead(tables),
-        Engine::Lazy => cluster.mesh.is_none(),
+        Engine::Lazy => cluster.reach.is_direct(),
     }
 }
 

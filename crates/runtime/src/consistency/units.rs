@@ -36,7 +36,7 @@ pub fn is_touched(cluster: &Cluster, unit: UnitId) -> Option<bool> {
     let place = cluster.place(cluster.me, unit);
     match cluster.engine {
         _ if place.fixed_home.is_some() => Some(true),
-        Engine::Home(_) => cluster.reaches(place.manager).then(|| cluster.at(place.manager).has_given_home(unit)),
+        Engine::Home(_) => cluster.reach.maps(place.manager).then(|| cluster.at(place.manager).has_given_home(unit)),
         Engine::Lazy => Some(copy::has_heard_of(cluster, unit)),
     }
 }

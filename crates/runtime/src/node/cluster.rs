@@ -5,8 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use finespun_engine::homes::Homes;
-use finespun_job::{Job, Transport};
-use finespun_protocol::cashmere::variants::{Variant, Way};
+use finespun_job::{Job, Reach};
 use finespun_protocol::page::Place;
 use finespun_sync::{Word, place};
 use finespun_sys::view;
@@ -34,7 +33,7 @@ pub struct Cluster {
     /// What keeps memory consistent.
     pub engine: Engine,
     /// What goes by direct access and what by messages.
-    pub variant: Variant,
+    pub reach: Reach,
     /// The connections to the others, if anything goes by messages.
     pub mesh: Option<Box<dyn Messages>>,
     /// The nodes' memory; only this node's own over a network.
@@ -67,21 +66,19 @@ impl Cluster {
         on_message: OnMessage,
         spin_ticks: u64,
     ) -> io::Result<Self> {
-        let shape = Shape::of(&job);
+        let (shape, reach) = (Shape::of(&job), job.reach(me));
         let mut nodes = Vec::with_capacity(shape.nodes);
         for (node, memory) in job.memory.iter().enumerate() {
-            let mine = node == usize::from(me.0) || job.transport == Transport::Shm;
             let map = || Segment::map(fd_of(memory.segment), fd_of(memory.frames), shape);
-            nodes.push(mine.then(map).transpose()?);
+            nodes.push(reach.maps(NodeId(node as u8)).then(map).transpose()?);
         }
-        let variant = job.variant();
         let engine = Engine::of(shape.family);
         let mut cluster = Self {
             job,
             shape,
             me,
             engine,
-            variant,
+            reach,
             mesh: None,
             nodes,
             view: None,
@@ -90,7 +87,7 @@ impl Cluster {
             spin_ticks,
             hold_ticks: 0,
         };
-        if variant.sends_messages() {
+        if reach.sends_messages() {
             cluster.mesh = Some(carrier::attach(&cluster.job, cluster.mine(), me, sockets, &fd_of)?);
         }
         Ok(cluster)
@@ -115,17 +112,6 @@ impl Cluster {
     #[inline]
     pub fn at(&self, node: NodeId) -> &Segment {
         self.nodes[usize::from(node.0)].as_ref().expect("only this node's memory is reached when nodes send messages")
-    }
-
-    /// Is the node's memory mapped here?
-    pub fn reaches(&self, node: NodeId) -> bool {
-        self.nodes[usize::from(node.0)].is_some()
-    }
-
-    /// Does this process run the node's tables of synchronization, threads and heap itself? Else it asks.
-    #[inline]
-    pub fn runs_tables_of(&self, node: NodeId) -> bool {
-        node == self.me || self.variant.synchronization == Way::Direct
     }
 
     /// The connections, where something goes by messages.
@@ -166,7 +152,7 @@ impl Cluster {
     /// The word beside the table where the state of an object stands, if this process may change it.
     #[inline]
     pub fn word_of(&self, at: &finespun_sync::Place) -> Option<&Word> {
-        let is_quick = !self.engine.tells_managers() && self.runs_tables_of(at.node);
+        let is_quick = !self.engine.tells_managers() && self.reach.runs_tables_of(at.node);
         is_quick.then(|| self.at(at.node).word(at.table as usize, at.word as usize))
     }
 

@@ -3,8 +3,9 @@
 use std::io;
 
 use finespun_errors::bytes;
-use finespun_job::{Job, Transport};
+use finespun_job::Job;
 use finespun_sys::limits;
+use finespun_types::NodeId;
 
 use crate::sys::shape::Shape;
 
@@ -21,7 +22,7 @@ pub fn refused(tried: &str, error: &io::Error) -> String {
 pub fn mapping(job: &Job, is_of_program: bool) -> String {
     let shape = Shape::of(job);
     let frames = shape.frame_bytes() as u64;
-    let reached = if job.transport == Transport::Shm { u64::from(job.nodes) } else { 1 };
+    let reached = u64::from(job.reach(NodeId(0)).mapped_of(job.nodes));
     let own = if is_of_program { frames } else { 0 };
     let all = bytes(reached * (frames + shape.bytes as u64) + own);
     let heap = bytes(job.heap_bytes);

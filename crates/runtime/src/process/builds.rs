@@ -15,7 +15,7 @@ use crate::sync::requests;
 pub fn check(cluster: &Cluster, slot: usize, program: &Program) -> Result<(), Failure> {
     let build = build_hash(&program.build_id);
     let keeper = NodeId(0);
-    let first = if cluster.runs_tables_of(keeper) {
+    let first = if cluster.reach.runs_tables_of(keeper) {
         remember(cluster, build)
     } else {
         let request = Request::Build { who: cluster.processor_at(slot), build };

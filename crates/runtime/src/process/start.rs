@@ -200,7 +200,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
 /// waited for: a barrier of 8 processors on 2 cores takes 23.6 us without any spin, 24.7 with 0.3 us, 29.8 with 1 us; of 3 processors
 /// 5.5, 6.9 and 7.6 us.
 fn spin_ns(job: &Job) -> u64 {
-    let service = if job.variant().sends_messages() { job.nodes } else { 0 };
+    let service = if job.sends_messages() { job.nodes } else { 0 };
     // A pinned process counts one core; the service processes have all of them.
     let cores = match &job.pinned {
         Some(pinned) if pinned.is_apart() => pinned.usable as usize,

@@ -18,7 +18,6 @@ use std::sync::atomic::Ordering;
 
 use finespun_errors::Code;
 use finespun_job::switches::Barrier;
-use finespun_protocol::cashmere::variants::Way;
 use finespun_sync::Event;
 use finespun_sys::signals::not_let_in;
 use finespun_types::{Counter, NodeId, ViewId};
@@ -76,7 +75,7 @@ fn collect(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
 
 /// Do all run on the memory of all, and need no table's grant to tell them what others know?
 fn is_reached_by_all(cluster: &Cluster) -> bool {
-    cluster.variant.synchronization == Way::Direct && !cluster.engine.tells_managers()
+    cluster.reach.runs_tables_of_all() && !cluster.engine.tells_managers()
 }
 
 /// Arrivals for a round in the low half of [`crate::sys::segment::Node::all_arrived`], at the end of the program in the high half. In

@@ -53,7 +53,7 @@ impl Keepers for Live<'_> {
 
     #[inline]
     fn runs_tables_of(&self, node: NodeId) -> bool {
-        self.cluster.runs_tables_of(node)
+        self.cluster.reach.runs_tables_of(node)
     }
 
     #[inline]
@@ -134,7 +134,7 @@ impl Keepers for Live<'_> {
     fn start(&mut self, start: Start) {
         let Start { who, function, argument, thread } = start;
         let (cluster, node) = (self.cluster, self.node_with(who));
-        if cluster.runs_tables_of(node) {
+        if cluster.reach.runs_tables_of(node) {
             along::granted(cluster, finespun_engine::homes::KEEPER, carriers::THREADS, node);
             commands::run(cluster, who, (function, argument), thread);
         } else {

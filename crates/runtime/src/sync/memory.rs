@@ -20,7 +20,7 @@ use crate::sync::touched::{self, Known, Told, Walk};
 /// Runs a call: for an allocation its offset and how many of its bytes an earlier one may have had, from the first on. The usable size
 /// and 0 for `Usable`, zeros for `Free`.
 pub fn call(cluster: &Cluster, slot: usize, call: Call) -> Result<(u64, u64), Failure> {
-    if cluster.runs_tables_of(KEEPER) {
+    if cluster.reach.runs_tables_of(KEEPER) {
         if call.releases() {
             along::released(cluster, KEEPER, carriers::HEAP);
         }

@@ -30,7 +30,7 @@ pub fn call(cluster: &Cluster, slot_index: usize, event: Event) -> Result<u64, F
     if manager != cluster.me {
         meter::count(cluster, Counter::SyncMessages, 1);
     }
-    if !cluster.runs_tables_of(manager) {
+    if !cluster.reach.runs_tables_of(manager) {
         return Ok(requests::ask(cluster, slot, manager, Request::Object { who, event })?.0);
     }
     requests::expect_answer(slot);

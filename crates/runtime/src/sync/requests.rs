@@ -65,7 +65,7 @@ pub fn answer_about(cluster: &Cluster, keeper: (NodeId, u64), who: ProcessorId, 
 /// Brings a reply to a processor, into its mailbox or by a message; `text` words an error.
 pub fn deliver(cluster: &Cluster, (keeper, about): (NodeId, u64), who: ProcessorId, reply: Reply, text: &str) {
     let (node, _) = cluster.slot_of(who);
-    if cluster.runs_tables_of(node) {
+    if cluster.reach.runs_tables_of(node) {
         along::granted(cluster, keeper, about, node);
         answer_here(cluster, who, reply, text.as_bytes());
     } else {

@@ -105,7 +105,7 @@ pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u6
 pub fn stop_all(cluster: &Cluster) {
     for node in 0..cluster.shape.nodes {
         let node = NodeId(node as u8);
-        if cluster.runs_tables_of(node) {
+        if cluster.reach.runs_tables_of(node) {
             commands::end(cluster, node, 0..cluster.shape.processors_per_node());
         } else {
             along::send_request(cluster, node, Request::Stop);
@@ -142,7 +142,7 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event) {
 /// An event that is answered.
 fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64), Failure> {
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
-    if !cluster.runs_tables_of(KEEPER) {
+    if !cluster.reach.runs_tables_of(KEEPER) {
         return requests::ask(cluster, slot, KEEPER, Request::Thread { who, event });
     }
     requests::expect_answer(slot);
@@ -153,7 +153,7 @@ fn ask(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(u64, u64),
 
 /// An event that is not.
 fn tell(cluster: &Cluster, slot_index: usize, event: Event) -> Result<(), Failure> {
-    if cluster.runs_tables_of(KEEPER) {
+    if cluster.reach.runs_tables_of(KEEPER) {
         along::released_by_thread(cluster, KEEPER, event);
         return run_threads(&mut Live::of(cluster), event);
     }

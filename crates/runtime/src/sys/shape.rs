@@ -198,7 +198,7 @@ impl Builder {
         let lazy = job.family() == Family::Tmk;
         let (nodes, pages) = if lazy { (job.nodes as usize, pages) } else { (0, 0) };
         let bytes = if lazy { DIFF_BYTES_MAX.min(DIFF_BYTES_MIN.max(job.heap_bytes as usize)) } else { 0 };
-        let came = if lazy && job.variant().sends_messages() { DIFF_BYTES_MIN } else { 0 };
+        let came = if lazy && job.sends_messages() { DIFF_BYTES_MIN } else { 0 };
         let time = tmk::time_words(nodes);
         tmk::Regions {
             node: self.take::<tmk::TmkNode>(usize::from(lazy)),
@@ -270,7 +270,7 @@ impl Shape {
             buffer: next.take::<Buffer>(buffers),
             buffer_page: next.bytes(unit.bytes_of(buffers), buffers),
             buffer_of: next.take::<u32>(if buffers > 0 { pages } else { 0 }),
-            mesh: next.bytes(if job.variant().sends_messages() { Mesh::bytes(nodes) } else { 0 }, 1),
+            mesh: next.bytes(if job.sends_messages() { Mesh::bytes(nodes) } else { 0 }, 1),
             twin: next.bytes(unit.bytes_of(pages), pages),
             tmk: next.tmk(job, pages),
             bytes: 0,

@@ -98,7 +98,7 @@ impl Small {
             for view in 0..made.views {
                 small.processors.push(Processor::new(join(), ViewId(view as u8), made.several_threads));
             }
-            if job.variant().sends_messages() {
+            if job.sends_messages() {
                 small.services.push(serve(join()));
             }
         }

@@ -8,7 +8,6 @@
 //! asked for like any other, one that comes for the first time only behind a long stream, and if its home is known.
 
 use finespun_engine::Acquire;
-use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Ahead, Demand, Outcome, Protocol, Time};
 use finespun_types::{Access, NodeId, UnitId};
 
@@ -156,8 +155,7 @@ impl<P: Live> Scene<'_, '_, P> {
     }
 
     fn may_look_at(&self, node: NodeId) -> bool {
-        let cluster = self.cluster;
-        node == cluster.me || (cluster.variant.metadata == Way::Direct && cluster.reaches(node))
+        self.cluster.reach.looks_at(node)
     }
 
     /// Has somebody touched the page, so that it has a home? A guess does not decide whose it is. False if this process may not

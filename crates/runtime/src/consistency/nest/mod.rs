@@ -161,7 +161,7 @@ fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
     P::home(cluster.mine().lock(unit).state::<P>()).or(place.fixed_home).or_else(|| {
         // Another node may have touched it first.
         let managed = || P::managed_home(cluster.at(place.manager).lock(unit).manager::<P>());
-        cluster.reaches(place.manager).then(managed).flatten()
+        cluster.reach.maps(place.manager).then(managed).flatten()
     })
 }
 

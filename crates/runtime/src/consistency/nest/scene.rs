@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use finespun_diff::{DiffBuffer, Malformed};
 use finespun_engine::{Limit, Route, World};
-use finespun_protocol::cashmere::variants::Way;
 use finespun_protocol::page::{Buffers, Carried, Contents, Effect, Message, Outcome, Place, Time};
 use finespun_types::{Access, Counter, NodeId, NodeSet, UnitId, ViewId};
 
@@ -77,7 +76,7 @@ impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
 
     /// Has whatever this process asks been answered when the event is over?
     pub fn answers_inside(&self) -> bool {
-        self.cluster.mesh.is_none() && !P::REVOKES
+        self.cluster.reach.answers_inside(P::REVOKES)
     }
 
     /// The unit at a node, locked.
@@ -139,7 +138,7 @@ impl<'a, P: Live> World for Scene<'a, '_, P> {
 
     #[inline(always)]
     fn route(&self, msg: P::Msg) -> Route {
-        Route::of(self.cluster.variant.way(msg), msg.is_between_equals())
+        Route::of(self.cluster.reach.way(msg), msg.is_between_equals())
     }
 
     #[inline(always)]
@@ -324,7 +323,7 @@ impl<'a, P: Live> Scene<'a, '_, P> {
                 self.count(Counter::MigrationAttempts, 1);
             }
             // Where the question was a look at the home's own state, there was no attempt.
-            Effect::HomeKept if cluster.variant.metadata == Way::Direct => {}
+            Effect::HomeKept if cluster.reach.looks_at_all() => {}
             Effect::HomeKept => self.count(Counter::MigrationAttempts, 1),
         }
     }

@@ -28,7 +28,7 @@ const _: () = assert!(finespun_heap::LIMIT_PAGES_MAX <= KEPT, "the mark is no pa
 pub fn fault(cluster: &Cluster, tables: Tables, unit: UnitId, writes: bool, since: Time) {
     let fault = Fault { view: cluster.my_view(), writes, since };
     // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
-    let answered = cluster.mesh.is_none() && !super::revokes(tables);
+    let answered = cluster.reach.answers_inside(super::revokes(tables));
     let mut last = wait::last_event(cluster);
     let mut next = fault.next(None, answered);
     loop {
@@ -87,7 +87,8 @@ fn flush_all(cluster: &Cluster, tables: Tables) {
     let mut taken = node.take_dirty(list);
     let release = super::keeps_rights(cluster, tables).then(|| Release::next_of(id, node.view(id)));
     let mut rewrites = policy::release_seen();
-    let mut outbox = (list == NODE && super::releases_node(tables) && cluster.mesh.is_some()).then(Outbox::of_release);
+    let mut outbox =
+        (list == NODE && super::releases_node(tables) && cluster.reach.sends_messages()).then(Outbox::of_release);
     taken.each_portion(|units| {
         let change = prepare(cluster, tables, units, (release, &mut rewrites), several_threads);
         let mut left = units.len();

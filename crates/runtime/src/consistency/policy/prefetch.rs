@@ -62,7 +62,7 @@ fn serve_stream(
     found.followed.clone().for_each(|page| reads(UnitId(page)));
     let was_known = windows::learn(history, unit.0, &found);
     let is_taken = || early::is_taken(cluster, unit);
-    let window = windows::behind(history, unit.0, (&found, was_known), cluster.mesh.is_some(), is_taken);
+    let window = windows::behind(history, unit.0, (&found, was_known), cluster.reach.sends_messages(), is_taken);
     let view = cluster.mine().view(cluster.my_view());
     let alone = (window.pages > 0).then(|| view.acquiring.try_guard()).flatten();
     if alone.is_some() && window.populates {

@@ -4,7 +4,7 @@ use finespun_engine::lazy::{self, Want};
 use finespun_protocol::tmk::{Event, Outcome, Seen};
 use finespun_types::{Access, NODES_MAX, NodeId, PAGE_BYTES, UnitId};
 
-use super::copy::{self, Base, Hands, Then, VIEW, With, is_direct, present, take};
+use super::copy::{self, Base, Hands, Then, VIEW, With, present, take};
 use super::letters::{self, Lazy, count_message};
 use crate::consistency::guesses::Tried;
 use crate::consistency::mappings::Change;
@@ -74,7 +74,7 @@ pub fn until_done(cluster: &Cluster, unit: UnitId, event: Event<'_>) {
 
 /// True if the answer is there already.
 fn ask_base(cluster: &Cluster, unit: UnitId, to: NodeId) -> bool {
-    if !is_direct(cluster) {
+    if !cluster.reach.is_direct() {
         letters::send(cluster, to, unit, Lazy::AskBase, [&[], &[]]);
         return false;
     }
@@ -98,7 +98,7 @@ fn ask_base(cluster: &Cluster, unit: UnitId, to: NodeId) -> bool {
 
 /// Likewise.
 fn ask_diffs(cluster: &Cluster, unit: UnitId, writers: &[Seen]) -> bool {
-    if !is_direct(cluster) {
+    if !cluster.reach.is_direct() {
         for Want { writer, after, upto } in lazy::wants(writers) {
             letters::send(cluster, writer, unit, Lazy::AskDiffs { after, upto }, [&[], &[]]);
         }

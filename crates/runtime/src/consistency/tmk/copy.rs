@@ -75,11 +75,6 @@ impl<'a> Hands<'a> {
     }
 }
 
-/// Does a fault find what it asks for in other nodes' memory?
-pub const fn is_direct(cluster: &Cluster) -> bool {
-    cluster.mesh.is_none()
-}
-
 /// What this view may do with a unit, by the books.
 pub fn access(cluster: &Cluster, unit: UnitId) -> Access {
     let mut locked = cluster.mine().lock(unit);
@@ -155,7 +150,7 @@ impl At<'_, '_, '_> {
             Action::SendDiffs { to, after, upto } => return self.send_diffs(to, after, upto),
             Action::SendBase { to, twin } => return self.send_base(to, twin),
             Action::SendNoBase { to, last, stamp } => {
-                if is_direct(self.cluster) {
+                if self.cluster.reach.is_direct() {
                     return Then::NoBase(last, stamp);
                 }
                 letters::send(self.cluster, to, self.unit, Lazy::NoBase { last, stamp }, [&[], &[]]);
@@ -241,7 +236,7 @@ impl At<'_, '_, '_> {
 
     fn send_diffs(&mut self, to: NodeId, after: u32, upto: u32) -> Then {
         let (first, last) = self.own_diffs(Want { writer: self.node, after, upto });
-        if is_direct(self.cluster) {
+        if self.cluster.reach.is_direct() {
             return Then::Diffs(first, last);
         }
         let segment = self.cluster.at(self.node);

@@ -8,7 +8,7 @@ use finespun_engine::lazy::unobeyed;
 use finespun_protocol::tmk::Event;
 use finespun_types::{Access, Bucket, Counter, NodeId, UnitId};
 
-use super::copy::{self, Hands, VIEW, With, is_direct, present};
+use super::copy::{self, Hands, VIEW, With, present};
 use super::letters::no_room;
 use super::news::Time;
 use crate::consistency::mappings::{Change, Closing, Protecting};
@@ -77,7 +77,7 @@ pub fn acquire(cluster: &Cluster) {
                 for record in log_of(cluster, writer).interval(writer, index) {
                     highest = highest.max(record.stamp);
                     notices += u64::from(record.count);
-                    if is_direct(cluster) && writer != cluster.me {
+                    if cluster.reach.is_direct() && writer != cluster.me {
                         meter::count(cluster, Counter::Bytes, record.bytes());
                     }
                     for unit in record.units() {
@@ -99,5 +99,5 @@ pub fn acquire(cluster: &Cluster) {
 
 /// Where a node's intervals are read: in its own memory, if that is reached.
 pub fn log_of(cluster: &Cluster, writer: NodeId) -> &Segment {
-    if is_direct(cluster) { cluster.at(writer) } else { cluster.mine() }
+    if cluster.reach.is_direct() { cluster.at(writer) } else { cluster.mine() }
 }
