@@ -1,5 +1,6 @@
 //! The driver of the live memory below whole jobs: faults, releases and acquires of several nodes, in one process, without programs.
 
+mod contended;
 mod guesses;
 mod random;
 mod small;

@@ -23,9 +23,10 @@ use finespun_types::{Access, Counter, NodeId, PAGE_BYTES, UnitId, ViewId};
 use crate::consistency;
 use crate::messages::poll;
 use crate::node::cluster::Cluster;
+use crate::node::failure::Failure;
 use crate::node::meter;
 use crate::process::{dispatch, faults};
-use crate::sync::objects;
+use crate::sync::{barrier, locks, objects};
 use crate::sys::shape::Shape;
 use crate::sys::{access, descriptors};
 
@@ -209,15 +210,36 @@ impl Processor {
     /// Locks the job's mutex, which is free, and acquires.
     pub fn lock(&self) {
         meter::become_slot(self.slot);
-        self.call(Event::Lock { mutex: MUTEX, who: self.cluster.processor_at(self.slot) });
+        let who = self.cluster.processor_at(self.slot);
+        if locks::migrate(&self.cluster) {
+            done(locks::lock(&self.cluster, self.slot, MUTEX));
+        } else {
+            done(objects::call(&self.cluster, self.slot, Event::Lock { mutex: MUTEX, who }));
+        }
         consistency::acquire(&self.cluster);
+        self.cluster.flush_messages();
     }
 
     /// Releases, and unlocks.
     pub fn unlock(&self) {
         meter::become_slot(self.slot);
         consistency::release(&self.cluster);
-        self.call(Event::Unlock { mutex: MUTEX, who: self.cluster.processor_at(self.slot) });
+        let who = self.cluster.processor_at(self.slot);
+        if locks::migrate(&self.cluster) {
+            done(locks::unlock(&self.cluster, self.slot, MUTEX));
+        } else {
+            done(objects::call(&self.cluster, self.slot, Event::Unlock { mutex: MUTEX, who }));
+        }
+        self.cluster.flush_messages();
+    }
+
+    /// Releases, meets all others at the barrier of all, and acquires.
+    pub fn meet(&self) {
+        meter::become_slot(self.slot);
+        consistency::release(&self.cluster);
+        done(barrier::arrive(&self.cluster, self.slot, 1));
+        consistency::acquire(&self.cluster);
+        self.cluster.flush_messages();
     }
 
     /// Sees what was released before, and releases.
@@ -230,8 +252,8 @@ impl Processor {
     pub fn rights(&self, page: u32) -> Rights {
         access::rights(self.view(), page)
     }
+}
 
-    fn call(&self, event: Event) {
-        objects::call(&self.cluster, self.slot, event).unwrap_or_else(|failure| panic!("{event:?}: {}", failure.what));
-    }
+fn done<T>(result: Result<T, Failure>) -> T {
+    result.unwrap_or_else(|failure| panic!("{:?}: {}", failure.code, failure.what))
 }
