@@ -49,3 +49,22 @@ pub fn end() {
         end();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    static ENDS: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn what_the_start_has_set_is_called() {
+        end();
+        set(Hooks::default());
+        assert!(stores().is_none() && ENDS.load(Ordering::Relaxed) == 0);
+        set(Hooks { end: Some(|| _ = ENDS.fetch_add(1, Ordering::Relaxed)), stores: None });
+        end();
+        assert_eq!(ENDS.load(Ordering::Relaxed), 1);
+    }
+}

@@ -135,3 +135,24 @@ pub fn become_thread(handle: u64) {
 pub fn own_thread() -> Option<u64> {
     THREAD.get()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn before_the_start_a_call_is_an_error_and_nothing_runs() {
+        assert_eq!(runtime().err().map(|failure| failure.code), Some(Code::NotStarted));
+        assert!(running().is_none() && started().is_none() && ended().is_none());
+        assert!(!is_forked() && !is_closed());
+    }
+
+    #[test]
+    fn a_handle_is_that_of_the_calling_thread_only() {
+        assert_eq!(own_thread(), None);
+        become_thread(7);
+        assert_eq!(own_thread(), Some(7));
+        let other = std::thread::spawn(own_thread).join();
+        assert_eq!(other.ok(), Some(None));
+    }
+}

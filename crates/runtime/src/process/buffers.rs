@@ -15,32 +15,51 @@ use crate::node::cluster::Cluster;
 use crate::node::{meter, runtime};
 use crate::process::faults;
 
-/// The shared space of this process; empty while the runtime is not running. Relaxed: whoever has a pointer into the
-/// space got it after `opened`, and a stale answer after `closed` only costs time.
-static START: AtomicUsize = AtomicUsize::new(0);
-static END: AtomicUsize = AtomicUsize::new(0);
+/// Addresses, or none. Relaxed: a thread that has a pointer to them got it after they were set, and a stale answer after they were cleared
+/// only costs time.
+struct Addresses {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+impl Addresses {
+    const NONE: Self = Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0) };
+
+    fn set(&self, addresses: &Range<usize>) {
+        self.start.store(addresses.start, Ordering::Relaxed);
+        self.end.store(addresses.end, Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        self.end.store(0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn overlap(&self, start: usize, end: usize) -> bool {
+        start < self.end.load(Ordering::Relaxed) && end > self.start.load(Ordering::Relaxed)
+    }
+}
+
+/// The shared space of this process, while the runtime is running.
+static SPACE: Addresses = Addresses::NONE;
 /// The program's globals, if they are shared or watched.
-static GLOBALS_START: AtomicUsize = AtomicUsize::new(0);
-static GLOBALS_END: AtomicUsize = AtomicUsize::new(0);
+static GLOBALS: Addresses = Addresses::NONE;
 
 /// Buffers in these addresses are shared from now on.
-pub(crate) fn opened(space: Range<usize>, globals: Range<usize>) {
-    GLOBALS_START.store(globals.start, Ordering::Relaxed);
-    GLOBALS_END.store(globals.end, Ordering::Relaxed);
-    START.store(space.start, Ordering::Relaxed);
-    END.store(space.end, Ordering::Relaxed);
+pub(crate) fn opened(space: &Range<usize>, globals: &Range<usize>) {
+    GLOBALS.set(globals);
+    SPACE.set(space);
 }
 
 /// So are buffers in these, the program's private variables: nobody but this process's own loads and stores is served there.
-pub(crate) fn watched(variables: Range<usize>) {
-    GLOBALS_START.store(variables.start, Ordering::Relaxed);
-    GLOBALS_END.store(variables.end, Ordering::Relaxed);
+pub(crate) fn watched(variables: &Range<usize>) {
+    GLOBALS.set(variables);
 }
 
 /// The runtime has ended.
 pub(crate) fn closed() {
-    END.store(0, Ordering::Relaxed);
-    GLOBALS_END.store(0, Ordering::Relaxed);
+    SPACE.clear();
+    GLOBALS.clear();
 }
 
 /// Does any byte of the buffer lie in the shared space? A few loads; right at any time: before the start and after the end
@@ -49,10 +68,7 @@ pub(crate) fn closed() {
 #[must_use]
 pub fn is_shared(address: usize, bytes: usize) -> bool {
     let end = address.saturating_add(bytes);
-    let overlaps = |from: &AtomicUsize, to: &AtomicUsize| {
-        address < to.load(Ordering::Relaxed) && end > from.load(Ordering::Relaxed)
-    };
-    bytes > 0 && (overlaps(&START, &END) || overlaps(&GLOBALS_START, &GLOBALS_END))
+    bytes > 0 && (SPACE.overlap(address, end) || GLOBALS.overlap(address, end))
 }
 
 /// Makes the pages of a buffer valid in this process, to read or to write, as they would become by being touched, but
@@ -84,4 +100,21 @@ fn units_of(cluster: &Cluster, address: usize, bytes: usize) -> impl Iterator<It
     let size = cluster.shape.unit.bytes();
     let starts = (address - address % size..address.saturating_add(bytes)).step_by(size);
     starts.filter_map(|start| cluster.unit_at(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_overlaps_if_any_byte_of_it_lies_inside() {
+        let addresses = Addresses::NONE;
+        assert!(!addresses.overlap(0, usize::MAX), "none");
+        addresses.set(&(4096..8192));
+        let overlap = |start: usize, bytes: usize| addresses.overlap(start, start.saturating_add(bytes));
+        assert!(overlap(4096, 1) && overlap(8191, 1) && overlap(4095, 2) && overlap(0, usize::MAX));
+        assert!(!overlap(4095, 1) && !overlap(8192, 1));
+        addresses.clear();
+        assert!(!overlap(4096, 4096));
+    }
 }

@@ -1,5 +1,6 @@
 //! What a process is given when it begins: by the launcher in descriptors and in the environment, or nothing.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use finespun_errors::Code;
@@ -115,7 +116,10 @@ impl Inherited {
 /// # Errors
 /// [`Code::Usage`].
 pub fn space_base() -> Result<usize, Failure> {
-    let Some(text) = std::env::var_os("FINESPUN_BASE") else { return Ok(SPACE_BASE) };
+    std::env::var_os("FINESPUN_BASE").map_or(Ok(SPACE_BASE), |text| base_of(&text))
+}
+
+fn base_of(text: &OsStr) -> Result<usize, Failure> {
     let parsed = text.to_str().and_then(|text| usize::from_str_radix(text.trim_start_matches("0x"), 16).ok());
     parsed.filter(|base| UnitSize::PAGE.divides(*base) && *base > 0).ok_or_else(|| {
         Failure::new(Code::Usage, format!("FINESPUN_BASE={text:?} is no page-aligned hexadecimal address"))
@@ -127,26 +131,57 @@ pub fn space_base() -> Result<usize, Failure> {
 /// # Errors
 /// [`Code::Usage`].
 pub fn faults_wanted(of_job: Faults) -> Result<Option<Mechanism>, Failure> {
-    match std::env::var(job::ENV_FAULTS).as_deref() {
-        Ok("mprotect") => Ok(Some(Mechanism::Mprotect)),
-        Ok("uffd") => Ok(Some(Mechanism::Uffd)),
-        Ok("auto" | "") | Err(_) => Ok(match of_job {
+    mechanism_of(std::env::var(job::ENV_FAULTS).as_deref().unwrap_or_default(), of_job)
+}
+
+fn mechanism_of(text: &str, of_job: Faults) -> Result<Option<Mechanism>, Failure> {
+    match text {
+        "mprotect" => Ok(Some(Mechanism::Mprotect)),
+        "uffd" => Ok(Some(Mechanism::Uffd)),
+        "auto" | "" => Ok(match of_job {
             Faults::Auto => None,
             Faults::Uffd => Some(Mechanism::Uffd),
             Faults::Mprotect => Some(Mechanism::Mprotect),
         }),
-        Ok(other) => {
-            Err(Failure::new(Code::Usage, format!("FINESPUN_FAULTS={other} is neither auto, uffd nor mprotect")))
-        }
+        other => Err(Failure::new(Code::Usage, format!("FINESPUN_FAULTS={other} is neither auto, uffd nor mprotect"))),
     }
 }
 
 fn number(name: &str) -> Result<Option<i32>, Failure> {
-    match std::env::var(name) {
-        Err(_) => Ok(None),
-        Ok(text) => match text.parse() {
-            Ok(number) if number >= 0 => Ok(Some(number)),
-            Ok(_) | Err(_) => Err(Failure::new(Code::Usage, format!("{name}={text} is no descriptor or number"))),
-        },
+    std::env::var(name).ok().map(|text| number_of(name, &text)).transpose()
+}
+
+fn number_of(name: &str, text: &str) -> Result<i32, Failure> {
+    let number = text.parse().ok().filter(|number| *number >= 0);
+    number.ok_or_else(|| Failure::new(Code::Usage, format!("{name}={text} is no descriptor or number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_space_begins_at_a_page_that_is_given_in_hexadecimal() {
+        let base = |text: &str| base_of(OsStr::new(text)).map_err(|failure| failure.code);
+        assert_eq!(base("0x200000000000"), Ok(0x2000_0000_0000));
+        assert_eq!(base("10000"), Ok(0x10000));
+        assert!(["", "0", "1234", "0x20001", "page"].iter().all(|text| base(text) == Err(Code::Usage)));
+    }
+
+    #[test]
+    fn the_environment_goes_before_the_job() {
+        let wanted = |text| mechanism_of(text, Faults::Uffd).map_err(|failure| failure.code);
+        assert_eq!(wanted("mprotect"), Ok(Some(Mechanism::Mprotect)));
+        assert_eq!(wanted("auto"), Ok(Some(Mechanism::Uffd)));
+        assert_eq!(wanted(""), Ok(Some(Mechanism::Uffd)));
+        assert_eq!(wanted("sigsegv"), Err(Code::Usage));
+    }
+
+    #[test]
+    fn a_descriptor_is_a_number_that_is_not_negative() {
+        let number = |text| number_of("FD", text).map_err(|failure| failure.what);
+        assert_eq!(number("7"), Ok(7));
+        assert_eq!(number("-1"), Err("FD=-1 is no descriptor or number".to_owned()));
+        assert!(number("seven").is_err());
     }
 }

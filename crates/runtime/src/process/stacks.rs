@@ -9,6 +9,8 @@
 //! that page is not writable the call fails with `EFAULT`. So a call of ours, at whose acquire or release pages lose rights, makes
 //! those around the stack pointer writable again before the program goes on ([`revive`]). That saves their faults too.
 
+use std::ops::Range;
+
 use finespun_sys::stack;
 use finespun_types::PAGE_BYTES;
 
@@ -24,9 +26,13 @@ const ABOVE: usize = 1024;
 /// Makes the pages around the calling thread's stack pointer writable, if it left a shared stack to come here.
 pub fn revive() {
     let (Some(at), Some(stack)) = (stack::left_at(), stack::of_caller()) else { return };
-    let from = at.saturating_sub(BELOW).max(stack.start);
-    let to = (at + ABOVE).min(stack.end);
-    buffers::make_valid(from, to.saturating_sub(from), true);
+    let pages = around(at, &stack);
+    buffers::make_valid(pages.start, pages.len(), true);
+}
+
+/// What of a stack is used next from this stack pointer on, and by the caller.
+fn around(at: usize, stack: &Range<usize>) -> Range<usize> {
+    at.saturating_sub(BELOW).max(stack.start)..(at + ABOVE).min(stack.end)
 }
 
 /// The runtime ends while main stands on a shared stack: from now on that is a private copy.
@@ -34,11 +40,24 @@ pub fn keep_private(cluster: &Cluster) {
     let Some(stack) = stack::of_caller() else { return };
     let Some((_, mapping)) = &cluster.view else { return };
     if let Some(at) = stack::left_at() {
-        let from = at.saturating_sub(BELOW).max(stack.start);
+        let from = around(at, &stack).start;
         buffers::make_valid(from, stack.end - from, false);
     }
     let frames = cluster.job.memory[usize::from(cluster.me.0)].frames;
     let offset = stack.start - mapping.addresses().start;
     // If the kernel has no room for it, the stack stays as it is, and may fault with nobody to serve it.
     let _ = window::map_private(descriptors::borrow(frames), &stack, offset);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_revived_stays_inside_the_stack() {
+        let stack = 0x10_0000..0x20_0000;
+        assert_eq!(around(0x18_0000, &stack), 0x18_0000 - BELOW..0x18_0000 + ABOVE);
+        assert_eq!(around(0x10_0010, &stack), 0x10_0000..0x10_0010 + ABOVE);
+        assert_eq!(around(0x1f_fff0, &stack), 0x1f_fff0 - BELOW..0x20_0000);
+    }
 }

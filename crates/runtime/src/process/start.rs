@@ -154,7 +154,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     let mapping = limits::mapping(&inherited.job, true);
     let not_mapped = |error| Failure::new(Code::Machine, limits::refused(&mapping, &error));
     let calibration = Calibration::measure(200_000);
-    let spin_ticks = calibration.ticks(spin_ns(&inherited.job));
+    let spin_ticks = calibration.ticks(spin_ns(&inherited.job, cpus().unwrap_or(1)));
     let mut cluster =
         Cluster::join(inherited.job, me, inherited.sockets, descriptors::borrow, dispatch::message, spin_ticks)
             .map_err(not_mapped)?;
@@ -177,7 +177,7 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
     let cluster: &'static Cluster = Box::leak(Box::new(cluster));
     let node = cluster.mine().node();
     let addresses = cluster.view.as_ref().map_or(0..0, |(_, mapping)| mapping.addresses());
-    buffers::opened(addresses, globals.clone());
+    buffers::opened(&addresses, &globals);
     faults::install(cluster).map_err(machine("the fault handler could not be installed"))?;
     if let Some(tables) = units::revoking(cluster) {
         revoke::start(cluster, tables).map_err(machine("a thread could not be made"))?;
@@ -199,13 +199,13 @@ fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure
 /// Spinning pays only while every thread that may spin has a core of its own. Else only who answers at once from another core is
 /// waited for: a barrier of 8 processors on 2 cores takes 23.6 us without any spin, 24.7 with 0.3 us, 29.8 with 1 us; of 3 processors
 /// 5.5, 6.9 and 7.6 us.
-fn spin_ns(job: &Job) -> u64 {
+fn spin_ns(job: &Job, usable: usize) -> u64 {
     let service = if job.sends_messages() { job.nodes } else { 0 };
     // A pinned process counts one core; the service processes have all of them.
     let cores = match &job.pinned {
         Some(pinned) if pinned.is_apart() => pinned.usable as usize,
         Some(_) => 0,
-        None => cpus().unwrap_or(1),
+        None => usable,
     };
     if (job.processors() + service) as usize <= cores { 30_000 } else { 300 }
 }

@@ -113,7 +113,7 @@ impl Subject {
 
     /// The program's private variables at these addresses are watched: loads and stores there fault, and so system calls fail.
     pub fn variables_are_watched(self, variables: Range<usize>) {
-        buffers::watched(variables);
+        buffers::watched(&variables);
     }
 
     /// Tells the node's service process.
