@@ -181,7 +181,7 @@ pub fn run<K: Keepers>(keepers: &mut K, at: &Place, event: Event) -> Result<Aske
             grant_of(keepers, at.node, event, grant);
         }
     })?;
-    for grant in put_off.into_iter().flatten() {
+    for &grant in put_off.iter().flatten() {
         grant_of(keepers, at.node, event, grant);
     }
     Ok(asked(event))
