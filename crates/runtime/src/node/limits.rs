@@ -38,3 +38,61 @@ pub fn file(job: &Job, what: &str, size: u64) -> String {
 fn nodes(count: u32) -> String {
     if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") }
 }
+
+#[cfg(test)]
+mod tests {
+    use finespun_job::{Faults, Transport};
+    use finespun_types::PAGE_BYTES;
+
+    use super::*;
+
+    fn job(transport: Transport, nodes: u32) -> Job {
+        Job {
+            nodes,
+            views: 2,
+            threads: 1,
+            transport,
+            faults: Faults::Auto,
+            heap_bytes: 64 << 20,
+            unit_bytes: PAGE_BYTES as u32,
+            memory: Vec::new(),
+            protocol: "csm-2l".into(),
+            layout: 0,
+            switches: finespun_job::switches::Switches::DEFAULT,
+            checks: finespun_job::checks::Checks::default(),
+            watch: None,
+            pinned: None,
+            messages: finespun_job::messages::Messages::default(),
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_tried_and_which_limit_is_in_the_way_if_one_is() {
+        let of = |errno| refused("making a file", &io::Error::from_raw_os_error(errno));
+        assert!(of(libc::EPERM).starts_with("making a file: ") && !of(libc::EPERM).contains("limit"));
+        let descriptors = of(libc::EMFILE);
+        assert!(descriptors.starts_with("making a file: ") && descriptors.contains("; the limit of "), "{descriptors}");
+        assert!(descriptors.contains("ulimit"), "{descriptors}");
+    }
+
+    /// How many bytes of addresses a message names.
+    fn named(message: &str) -> &str {
+        message.split(" of addresses").next().and_then(|text| text.strip_prefix("mapping ")).expect("a size")
+    }
+
+    #[test]
+    fn a_process_maps_every_node_over_shared_memory_and_its_own_over_a_network() {
+        let (shm, tcp) = (job(Transport::Shm, 4), job(Transport::Tcp, 4));
+        let own = job(Transport::Tcp, 1);
+        assert_ne!(named(&mapping(&shm, false)), named(&mapping(&tcp, false)));
+        assert_ne!(named(&mapping(&own, true)), named(&mapping(&own, false)), "a program's process has a view, too");
+        assert!(mapping(&shm, true).ends_with("for a heap of 64.0 MiB (--heap) on 4 nodes"), "{}", mapping(&shm, true));
+        assert!(mapping(&own, true).ends_with("on 1 node"));
+    }
+
+    #[test]
+    fn a_file_is_named_with_its_size_and_the_heap_it_is_for() {
+        let said = file(&job(Transport::Shm, 2), "frames", 3 << 20);
+        assert_eq!(said, "making 3.0 MiB of frames for a heap of 64.0 MiB (--heap)");
+    }
+}

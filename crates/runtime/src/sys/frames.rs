@@ -135,3 +135,84 @@ pub fn touch(frame: *const u8) {
     // SAFETY: a mapped byte; the value is not used.
     unsafe { frame.read_volatile() };
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    /// Pages side by side.
+    struct Pages(Box<[Aligned]>);
+
+    impl Pages {
+        fn of(bytes: &[u8]) -> Self {
+            Self(bytes.iter().map(|byte| Aligned([*byte; PAGE_BYTES])).collect())
+        }
+
+        fn at(&mut self, page: usize) -> *mut u8 {
+            ptr::from_mut(&mut self.0[page]).cast()
+        }
+
+        fn holds(&self, page: usize) -> &[u8; PAGE_BYTES] {
+            &self.0[page].0
+        }
+    }
+
+    #[test]
+    fn only_a_whole_page_is_taken_for_a_page() {
+        let bytes = [7; PAGE_BYTES + 1];
+        assert!(Page::in_message(&bytes).is_none() && Page::in_message(&bytes[2..]).is_none());
+        assert_eq!(Page::in_message(&bytes[1..]).expect("a page").bytes(), &bytes[1..]);
+    }
+
+    #[test]
+    fn pages_in_a_row_are_copied_whole_in_either_direction() {
+        for order in [[0, 1, 2], [2, 1, 0]] {
+            let (mut from, mut to) = (Pages::of(&[1, 2, 3]), Pages::of(&[0; 3]));
+            let mut row = Row::new();
+            assert!(!row.goes_on());
+            for (number, page) in order.into_iter().enumerate() {
+                row.next = if number == 2 { 0 } else { order[1] - order[0] };
+                row.ask();
+                row.install(Page::at(from.at(page as usize)), to.at(page as usize));
+            }
+            assert!((0..3).all(|page| to.holds(page) == from.holds(page)), "{order:?}");
+            assert!(!row.goes_on(), "the row is over");
+        }
+    }
+
+    #[test]
+    fn a_diff_carries_what_changed_and_nothing_else() {
+        let (mut pages, mut buffer) = (Pages::of(&[5, 5, 9]), DiffBuffer::new());
+        pages.0[0].0[100] = 1;
+        let diff = diff(pages.at(0), pages.at(1), true, &mut buffer);
+        apply(diff, pages.at(2)).expect("a diff of ours");
+        assert_eq!(pages.holds(2).iter().filter(|byte| **byte != 9).collect::<Vec<_>>(), [&1]);
+        assert_eq!(pages.holds(1), pages.holds(0), "the twin is refreshed");
+        assert!(apply(&[1, 2, 3], pages.at(2)).is_err());
+    }
+
+    #[test]
+    fn a_page_from_anywhere_in_a_message_is_merged_and_own_changes_stay() {
+        for offset in [0, 1, 24] {
+            let mut pages = Pages::of(&[5, 5]);
+            pages.0[0].0[8] = 77;
+            let mut message = vec![0; offset];
+            message.extend([5; PAGE_BYTES]);
+            message[offset + 4000] = 6;
+            merge(Page::in_message(&message[offset..]).expect("a page"), pages.at(1), pages.at(0));
+            assert_eq!([8, 4000].map(|at| pages.holds(0)[at]), [77, 6]);
+            assert_eq!([8, 4000].map(|at| pages.holds(1)[at]), [5, 6], "the twin has what came");
+        }
+    }
+
+    #[test]
+    fn a_twin_is_what_the_frame_was() {
+        let mut pages = Pages::of(&[3, 0]);
+        snapshot(pages.at(0), pages.at(1));
+        touch(pages.at(1));
+        pages.0[0].0[0] = 4;
+        assert_eq!(pages.holds(1), &[3; PAGE_BYTES]);
+    }
+}

@@ -394,4 +394,24 @@ mod tests {
         let each = (tables(&many) - tables(&few)) as f64 / (many.pages - few.pages) as f64;
         assert!((each - many.table_bytes_per_page() as f64).abs() < 1.0, "{each}");
     }
+
+    #[test]
+    fn each_processor_and_each_seat_of_a_node_runs_in_one_view() {
+        let shape = Shape::of(&Job { threads: 3, ..job("csm-2l", Transport::Shm, 4) });
+        let mut places: Vec<_> =
+            (0..4).flat_map(|view| shape.places_of_view(view).map(move |place| (place, view))).collect();
+        places.sort_unstable();
+        assert!(places.iter().all(|&(place, view)| shape.view_of_place(place) == view));
+        assert!(places.iter().map(|(place, _)| *place).eq(0..12 + SEATS), "every place once");
+        assert_eq!((shape.processors_per_node(), shape.processors(), shape.waiters()), (12, 24, 24 + 2 * GUESTS));
+    }
+
+    #[test]
+    fn a_protocol_s_own_tables_take_no_room_under_another() {
+        let shape = |protocol| Shape::of(&job(protocol, Transport::Shm, 1));
+        let (cashmere, broadcast, lazy) = (shape("csm-2l"), shape("csm-adb"), shape("tmk"));
+        assert_eq!((cashmere.buffer_page.len, cashmere.tmk.words.len), (0, 0));
+        assert!(broadcast.buffer_page.len > 0 && lazy.tmk.words.len > 0);
+        assert_eq!(lazy.tmk.came.len, 0, "over shared memory no diff comes");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod contended;
 mod guesses;
+mod memory;
 mod random;
 mod small;
 
