@@ -23,7 +23,9 @@ struct Addresses {
 }
 
 impl Addresses {
-    const NONE: Self = Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0) };
+    const fn none() -> Self {
+        Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0) }
+    }
 
     fn set(&self, addresses: &Range<usize>) {
         self.start.store(addresses.start, Ordering::Relaxed);
@@ -41,9 +43,9 @@ impl Addresses {
 }
 
 /// The shared space of this process, while the runtime is running.
-static SPACE: Addresses = Addresses::NONE;
+static SPACE: Addresses = Addresses::none();
 /// The program's globals, if they are shared or watched.
-static GLOBALS: Addresses = Addresses::NONE;
+static GLOBALS: Addresses = Addresses::none();
 
 /// Buffers in these addresses are shared from now on.
 pub(crate) fn opened(space: &Range<usize>, globals: &Range<usize>) {
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_buffer_overlaps_if_any_byte_of_it_lies_inside() {
-        let addresses = Addresses::NONE;
+        let addresses = Addresses::none();
         assert!(!addresses.overlap(0, usize::MAX), "none");
         addresses.set(&(4096..8192));
         let overlap = |start: usize, bytes: usize| addresses.overlap(start, start.saturating_add(bytes));
