@@ -1,6 +1,6 @@
 //! What reaches objects and what they answer: their kinds, events and grants.
 
-use finespun_types::ProcessorId;
+use finespun_types::{ProcessorId, messages};
 
 /// What kind of object stands at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,132 +34,134 @@ impl Kind {
     }
 }
 
-/// What a processor asks of an object, which is named by its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
-    /// Granted when `who` holds the mutex.
-    Lock {
-        /// The object.
-        mutex: u64,
-        /// Who asks.
-        who: ProcessorId,
-    },
-    /// Granted at once: value 1, `who` holds the mutex; value 0, somebody held it.
-    TryLock {
-        /// The object.
-        mutex: u64,
-        /// Who asks.
-        who: ProcessorId,
-    },
-    /// The mutex goes to the longest waiter. No grant to `who`.
-    Unlock {
-        /// The object.
-        mutex: u64,
-        /// Who held it.
-        who: ProcessorId,
-    },
-    /// Granted when `count` processors have arrived.
-    Arrive {
-        /// The object.
-        barrier: u64,
-        /// How many must arrive, as this arrival has it.
-        count: u32,
-        /// Who asks.
-        who: ProcessorId,
-        /// How many processors this arrival stands for, at least 1: more when a node has collected its own first.
-        weight: u32,
-    },
-    /// Raises the flag to `value`, or leaves it where it is higher. No grant to the setter.
-    SetFlag {
-        /// The object.
-        flag: u64,
-        /// The new value.
-        value: u32,
-    },
-    /// Granted, with the flag's value, when that is at least `value`.
-    WaitFlag {
-        /// The object.
-        flag: u64,
-        /// The value waited for.
-        value: u32,
-        /// Who asks.
-        who: ProcessorId,
-    },
-    /// Granted at once, with the flag's value.
-    ReadFlag {
-        /// The object.
-        flag: u64,
-        /// Who asks.
-        who: ProcessorId,
-    },
-    /// Back to 0. No grant.
-    ResetFlag {
-        /// The object.
-        flag: u64,
-    },
-    /// `who` waits for the condition from here on; granted by a `Signal` or `Broadcast` that comes later.
-    Enqueue {
-        /// The object.
-        condition: u64,
-        /// Who waits.
-        who: ProcessorId,
-    },
-    /// Grants the longest waiter, if any.
-    Signal {
-        /// The object.
-        condition: u64,
-    },
-    /// Grants all waiters.
-    Broadcast {
-        /// The object.
-        condition: u64,
-    },
-    /// `who` waits no longer. Granted at once: value 1, it waited; value 0, a signal has come before.
-    Leave {
-        /// The object.
-        condition: u64,
-        /// Who waited.
-        who: ProcessorId,
-    },
-    /// Granted when `who` is one of the readers.
-    ReadLock {
-        /// The object.
-        rwlock: u64,
-        /// Who asks.
-        who: ProcessorId,
-        /// It is a reader already: it does not wait behind a writer, who waits for it.
-        again: bool,
-    },
-    /// Granted at once: value 1, `who` is a reader; value 0, a writer is there or waits.
-    TryReadLock {
-        /// The object.
-        rwlock: u64,
-        /// Who asks.
-        who: ProcessorId,
-        /// It is a reader already.
-        again: bool,
-    },
-    /// Granted when `who` is the writer, alone.
-    WriteLock {
-        /// The object.
-        rwlock: u64,
-        /// Who asks.
-        who: ProcessorId,
-    },
-    /// Granted at once: value 1, `who` is the writer; value 0, somebody is there.
-    TryWriteLock {
-        /// The object.
-        rwlock: u64,
-        /// Who asks.
-        who: ProcessorId,
-    },
-    /// The writer, or one reader, leaves. No grant to `who`.
-    RwUnlock {
-        /// The object.
-        rwlock: u64,
-        /// Who was there.
-        who: ProcessorId,
-    },
+messages! {
+    /// What a processor asks of an object, which is named by its address.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Event in 3 words {
+        /// Granted when `who` holds the mutex.
+        1 Lock {
+            /// The object.
+            mutex: u64,
+            /// Who asks.
+            who: ProcessorId,
+        },
+        /// Granted at once: value 1, `who` holds the mutex; value 0, somebody held it.
+        2 TryLock {
+            /// The object.
+            mutex: u64,
+            /// Who asks.
+            who: ProcessorId,
+        },
+        /// The mutex goes to the longest waiter. No grant to `who`.
+        3 Unlock {
+            /// The object.
+            mutex: u64,
+            /// Who held it.
+            who: ProcessorId,
+        },
+        /// Granted when `count` processors have arrived.
+        4 Arrive {
+            /// The object.
+            barrier: u64,
+            /// How many must arrive, as this arrival has it.
+            count: u32,
+            /// Who asks.
+            who: ProcessorId,
+            /// How many processors this arrival stands for, at least 1: more when a node has collected its own first.
+            weight: u32,
+        },
+        /// Raises the flag to `value`, or leaves it where it is higher. No grant to the setter.
+        5 SetFlag {
+            /// The object.
+            flag: u64,
+            /// The new value.
+            value: u32,
+        },
+        /// Granted, with the flag's value, when that is at least `value`.
+        6 WaitFlag {
+            /// The object.
+            flag: u64,
+            /// The value waited for.
+            value: u32,
+            /// Who asks.
+            who: ProcessorId,
+        },
+        /// Granted at once, with the flag's value.
+        7 ReadFlag {
+            /// The object.
+            flag: u64,
+            /// Who asks.
+            who: ProcessorId,
+        },
+        /// Back to 0. No grant.
+        8 ResetFlag {
+            /// The object.
+            flag: u64,
+        },
+        /// `who` waits for the condition from here on; granted by a `Signal` or `Broadcast` that comes later.
+        9 Enqueue {
+            /// The object.
+            condition: u64,
+            /// Who waits.
+            who: ProcessorId,
+        },
+        /// Grants the longest waiter, if any.
+        10 Signal {
+            /// The object.
+            condition: u64,
+        },
+        /// Grants all waiters.
+        11 Broadcast {
+            /// The object.
+            condition: u64,
+        },
+        /// `who` waits no longer. Granted at once: value 1, it waited; value 0, a signal has come before.
+        12 Leave {
+            /// The object.
+            condition: u64,
+            /// Who waited.
+            who: ProcessorId,
+        },
+        /// Granted when `who` is one of the readers.
+        13 ReadLock {
+            /// The object.
+            rwlock: u64,
+            /// Who asks.
+            who: ProcessorId,
+            /// It is a reader already: it does not wait behind a writer, who waits for it.
+            again: bool,
+        },
+        /// Granted at once: value 1, `who` is a reader; value 0, a writer is there or waits.
+        14 TryReadLock {
+            /// The object.
+            rwlock: u64,
+            /// Who asks.
+            who: ProcessorId,
+            /// It is a reader already.
+            again: bool,
+        },
+        /// Granted when `who` is the writer, alone.
+        15 WriteLock {
+            /// The object.
+            rwlock: u64,
+            /// Who asks.
+            who: ProcessorId,
+        },
+        /// Granted at once: value 1, `who` is the writer; value 0, somebody is there.
+        16 TryWriteLock {
+            /// The object.
+            rwlock: u64,
+            /// Who asks.
+            who: ProcessorId,
+        },
+        /// The writer, or one reader, leaves. No grant to `who`.
+        17 RwUnlock {
+            /// The object.
+            rwlock: u64,
+            /// Who was there.
+            who: ProcessorId,
+        },
+    }
 }
 
 impl Event {
@@ -221,6 +223,12 @@ pub struct Grant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use finespun_types::catalogue::assert_wide_codec;
+
+    #[test]
+    fn every_event_survives_the_wire() {
+        assert_wide_codec(Event::has_number, Event::of_words, Event::words);
+    }
 
     #[test]
     fn what_gives_something_up_releases_and_what_waits_does_not() {

@@ -40,7 +40,7 @@
 
 use core::ops::Range;
 
-use finespun_types::{NodeId, ProcessorId};
+use finespun_types::{NodeId, ProcessorId, messages};
 
 use crate::{Grant, Wrong};
 
@@ -75,28 +75,30 @@ pub enum Event {
     Receive(Message),
 }
 
-/// What nodes tell each other of a mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Message {
-    /// To the manager: this node wants it.
-    Ask {
-        /// Which.
-        node: NodeId,
-        /// Its processor that only tries.
-        trier: Option<ProcessorId>,
-    },
-    /// From the manager to the tail: this node comes after you.
-    Forward {
-        /// Which.
-        node: NodeId,
-        /// See `Ask`.
-        trier: Option<ProcessorId>,
-    },
-    /// To the next in the queue of nodes: it is yours.
-    Own {
-        /// The trier that holds it from now on, where a try found it free.
-        trier: Option<ProcessorId>,
-    },
+messages! {
+    /// What nodes tell each other of a mutex.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Message {
+        /// To the manager: this node wants it.
+        1 Ask {
+            /// Which.
+            node: NodeId,
+            /// Its processor that only tries.
+            trier: Option<ProcessorId>,
+        },
+        /// From the manager to the tail: this node comes after you.
+        2 Forward {
+            /// Which.
+            node: NodeId,
+            /// See `Ask`.
+            trier: Option<ProcessorId>,
+        },
+        /// To the next in the queue of nodes: it is yours.
+        3 Own {
+            /// The trier that holds it from now on, where a try found it free.
+            trier: Option<ProcessorId>,
+        },
+    }
 }
 
 /// What is to be done.
@@ -341,6 +343,11 @@ impl Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_message_survives_the_wire() {
+        finespun_types::catalogue::assert_codec(Message::has_number, Message::of_words, Message::words);
+    }
 
     const ME: NodeId = NodeId(1);
     const P: ProcessorId = ProcessorId(2);

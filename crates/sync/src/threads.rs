@@ -24,7 +24,8 @@
 
 use core::fmt;
 
-use finespun_types::ProcessorId;
+use finespun_types::catalogue::Field;
+use finespun_types::{ProcessorId, messages};
 
 /// What a program holds of a thread: the bits of `fsp_thread_t`. Never 0 for a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,62 +48,64 @@ impl Handle {
     }
 }
 
-/// What happens to threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
-    /// The processor runs the program's own `main`, from here to the end of the job.
-    Begin {
-        /// Which.
-        who: ProcessorId,
-    },
-    /// A thread is to run on an idle processor.
-    Create {
-        /// On this one, or on the next by turns over the nodes.
-        on: Option<ProcessorId>,
-        /// Who asks.
-        by: ProcessorId,
-        /// The function, as an offset in the program.
-        function: u64,
-        /// Its argument.
-        argument: u64,
-    },
-    /// A thread is to run on an idle processor, or beside others.
-    Spawn {
-        /// At this node, or by turns over the nodes.
-        near: Option<u32>,
-        /// Who asks.
-        by: ProcessorId,
-        /// The function, as an offset in the program.
-        function: u64,
-        /// Its argument.
-        argument: u64,
-    },
-    /// The thread that `who` runs has returned.
-    Finished {
-        /// Which.
-        who: ProcessorId,
-        /// What it returned.
-        result: u64,
-    },
-    /// Answered when the thread has ended.
-    Join {
-        /// Which thread.
-        thread: Handle,
-        /// Who waits.
-        by: ProcessorId,
-    },
-    /// Nobody will join the thread: its place is idle again when it ends.
-    Detach {
-        /// Which thread.
-        thread: Handle,
-        /// Who asks.
-        by: ProcessorId,
-    },
-    /// Answered when no thread runs any more.
-    Quiet {
-        /// Who waits. One at a time.
-        by: ProcessorId,
-    },
+messages! {
+    /// What happens to threads.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Event in 3 words {
+        /// The processor runs the program's own `main`, from here to the end of the job.
+        1 Begin {
+            /// Which.
+            who: ProcessorId,
+        },
+        /// A thread is to run on an idle processor.
+        2 Create {
+            /// On this one, or on the next by turns over the nodes.
+            on: Option<ProcessorId>,
+            /// Who asks.
+            by: ProcessorId,
+            /// The function, as an offset in the program.
+            function: u64,
+            /// Its argument.
+            argument: u64,
+        },
+        /// A thread is to run on an idle processor, or beside others.
+        6 Spawn {
+            /// At this node, or by turns over the nodes.
+            near: Option<u32>,
+            /// Who asks.
+            by: ProcessorId,
+            /// The function, as an offset in the program.
+            function: u64,
+            /// Its argument.
+            argument: u64,
+        },
+        /// The thread that `who` runs has returned.
+        4 Finished {
+            /// Which.
+            who: ProcessorId,
+            /// What it returned.
+            result: u64,
+        },
+        /// Answered when the thread has ended.
+        5 Join {
+            /// Which thread.
+            thread: Handle,
+            /// Who waits.
+            by: ProcessorId,
+        },
+        /// Nobody will join the thread: its place is idle again when it ends.
+        8 Detach {
+            /// Which thread.
+            thread: Handle,
+            /// Who asks.
+            by: ProcessorId,
+        },
+        /// Answered when no thread runs any more.
+        9 Quiet {
+            /// Who waits. One at a time.
+            by: ProcessorId,
+        },
+    }
 }
 
 impl Event {
@@ -113,6 +116,17 @@ impl Event {
             Self::Create { .. } | Self::Spawn { .. } | Self::Finished { .. } => true,
             Self::Begin { .. } | Self::Join { .. } | Self::Detach { .. } | Self::Quiet { .. } => false,
         }
+    }
+}
+
+impl Field for Handle {
+    const BYTES: u32 = size_of::<u64>() as u32;
+
+    fn to_number(self) -> u64 {
+        self.0
+    }
+    fn of_number(number: u64) -> Option<Self> {
+        Some(Self(number))
     }
 }
 
@@ -549,3 +563,14 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::Event;
+    use finespun_types::catalogue::assert_wide_codec;
+
+    #[test]
+    fn every_event_survives_the_wire() {
+        assert_wide_codec(Event::has_number, Event::of_words, Event::words);
+    }
+}

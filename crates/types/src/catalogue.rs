@@ -1,8 +1,8 @@
 //! A catalogue of messages: each message's number and fields in one place, and the codec made from them.
 //!
 //! [`messages!`](crate::messages) declares an enum whose variants are numbered. It gives the enum `has_number`, `words` and
-//! `of_words`. The fields of a message stand one after the other in one word of 64 bits, the first in its lowest bytes. Bits
-//! that no field uses are zero, and a word with another value there is refused. An enum may take in another one's messages:
+//! `of_words`. The fields of a message stand one after the other in one word of 64 bits, the first in its lowest bytes; in three words where
+//! the enum says so: `enum Mine in 3 words { .. }`. Bits that no field uses are zero, and a word with another value there is refused. An enum may take in another one's messages:
 //! `enum Mine: Theirs(Other) { .. }` has a variant `Theirs`, and their numbers.
 
 use crate::nouns::{NODES_MAX, NodeId, ProcessorId, UnitId};
@@ -84,57 +84,125 @@ impl Field for NodeSet {
     }
 }
 
-/// Puts fields into a word, the first into its lowest bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Writer {
-    word: u64,
+/// An optional processor or number: all bits set stand for none.
+macro_rules! optional_field {
+    ($($optional:ty),*) => {
+        $(impl Field for Option<$optional> {
+            const BYTES: u32 = size_of::<u32>() as u32;
+
+            fn to_number(self) -> u64 {
+                self.map_or(u64::from(u32::MAX), <$optional>::to_number)
+            }
+            fn of_number(number: u64) -> Option<Self> {
+                let is_none = number == u64::from(u32::MAX);
+                if is_none { Some(None) } else { <$optional>::of_number(number).map(Some) }
+            }
+        })*
+    };
+}
+optional_field!(ProcessorId, u32);
+
+/// The words of a message's fields, as they are handed on: one as itself, several as an array.
+pub trait Packed: Sized {
+    /// What is handed on.
+    type As;
+
+    /// The words to be handed on.
+    fn pack(self) -> Self::As;
+    /// The words that were.
+    fn unpack(packed: Self::As) -> Self;
+}
+
+impl Packed for [u64; 1] {
+    type As = u64;
+
+    fn pack(self) -> u64 {
+        self[0]
+    }
+    fn unpack(packed: u64) -> Self {
+        [packed]
+    }
+}
+
+impl Packed for [u64; 3] {
+    type As = Self;
+
+    fn pack(self) -> Self {
+        self
+    }
+    fn unpack(packed: Self) -> Self {
+        packed
+    }
+}
+
+/// Puts fields into words, the first into the lowest bytes of the first. A field stands in one word.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<const WORDS: usize> {
+    words: [u64; WORDS],
+    at: usize,
     bits: u32,
 }
 
-impl Writer {
-    /// Puts one more.
+impl<const WORDS: usize> Default for Writer<WORDS> {
+    fn default() -> Self {
+        Self { words: [0; WORDS], at: 0, bits: 0 }
+    }
+}
+
+impl<const WORDS: usize> Writer<WORDS> {
+    /// Puts one more: into the rest of the word, or into the next.
     ///
     /// # Panics
-    /// The fields of a message have more than 8 bytes together.
+    /// The fields of a message have no room in its words.
     pub fn put<F: Field>(&mut self, field: F) {
-        assert!(self.bits + 8 * F::BYTES <= u64::BITS, "the fields of a message fit into one word");
-        self.word |= field.to_number() << self.bits;
+        if self.bits + 8 * F::BYTES > u64::BITS {
+            (self.at, self.bits) = (self.at + 1, 0);
+        }
+        assert!(self.at < WORDS, "the fields of a message have room in its words");
+        self.words[self.at] |= field.to_number() << self.bits;
         self.bits += 8 * F::BYTES;
     }
 
-    /// The word of all fields put.
+    /// The words of all fields put.
     #[must_use]
-    pub const fn word(self) -> u64 {
-        self.word
+    pub const fn words(self) -> [u64; WORDS] {
+        self.words
     }
 }
 
-/// Takes fields out of a word, in the order in which they were put.
+/// Takes fields out of words, in the order in which they were put.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader {
+pub struct Reader<const WORDS: usize> {
     /// What is left, moved down to the lowest bytes.
-    left: u64,
+    left: [u64; WORDS],
+    at: usize,
+    bits: u32,
 }
 
-impl Reader {
-    /// Of this word.
+impl<const WORDS: usize> Reader<WORDS> {
+    /// Of these words.
     #[must_use]
-    pub const fn new(word: u64) -> Self {
-        Self { left: word }
+    pub const fn new(words: [u64; WORDS]) -> Self {
+        Self { left: words, at: 0, bits: 0 }
     }
 
     /// Takes the next field; `None` if its number has no value.
     pub fn take<F: Field>(&mut self) -> Option<F> {
         let bits = 8 * F::BYTES;
-        let number = if bits == u64::BITS { self.left } else { self.left & ((1 << bits) - 1) };
-        self.left = self.left.checked_shr(bits).unwrap_or(0);
+        if self.bits + bits > u64::BITS {
+            (self.at, self.bits) = (self.at + 1, 0);
+        }
+        let left = self.left.get_mut(self.at)?;
+        let number = if bits == u64::BITS { *left } else { *left & ((1 << bits) - 1) };
+        *left = left.checked_shr(bits).unwrap_or(0);
+        self.bits += bits;
         F::of_number(number)
     }
 
     /// Is nothing but zeros left?
     #[must_use]
-    pub const fn is_at_end(self) -> bool {
-        self.left == 0
+    pub fn is_at_end(self) -> bool {
+        self.left == [0; WORDS]
     }
 }
 
@@ -168,7 +236,7 @@ impl Reader {
 macro_rules! messages {
     (
         $(#[$of_enum:meta])*
-        $visible:vis enum $Message:ident $(: $Inner:ident($Others:ty))? {
+        $visible:vis enum $Message:ident $(: $Inner:ident($Others:ty))? $(in $words:literal words)? {
             $(
                 $(#[$about:meta])*
                 $number:literal $Name:ident $(($only:ident: $Only:ty))? $({
@@ -187,8 +255,15 @@ macro_rules! messages {
         }
 
         impl $Message {
+            /// In how many words the fields of a message stand.
+            const WORDS: usize = {
+                let words = [1_usize $(, $words)?];
+                words[words.len() - 1]
+            };
+
             /// Does this number stand for a message?
             #[must_use]
+            #[allow(clippy::manual_range_patterns, reason = "the numbers of a catalogue may follow each other")]
             pub const fn has_number(number: u8) -> bool {
                 $(if <$Others>::has_number(number) {
                     return true;
@@ -196,29 +271,33 @@ macro_rules! messages {
                 matches!(number, $($number)|*)
             }
 
-            /// The message as its number and the word of its fields.
+            /// The message as its number and the words of its fields.
             #[must_use]
-            pub fn words(self) -> (u8, u64) {
+            pub fn words(self) -> (u8, <[u64; Self::WORDS] as $crate::catalogue::Packed>::As) {
                 #[allow(unused_mut, reason = "most messages have no field")]
-                let mut writer = $crate::catalogue::Writer::default();
+                let mut writer = $crate::catalogue::Writer::<{ Self::WORDS }>::default();
                 match self {
                     $(Self::$Inner(message) => message.words(),)?
                     $(Self::$Name $(($only))? $({ $($field),* })? => {
                         $(writer.put($only);)?
                         $($(writer.put($field);)*)?
-                        ($number, writer.word())
+                        ($number, $crate::catalogue::Packed::pack(writer.words()))
                     })*
                 }
             }
 
             /// The message of such words; `None` if there is none.
             #[must_use]
-            pub fn of_words(number: u8, word: u64) -> Option<Self> {
-                $(if let Some(message) = <$Others>::of_words(number, word) {
+            pub fn of_words(
+                number: u8,
+                words: <[u64; Self::WORDS] as $crate::catalogue::Packed>::As,
+            ) -> Option<Self> {
+                $(if let Some(message) = <$Others>::of_words(number, words) {
                     return Some(Self::$Inner(message));
                 })?
                 #[allow(unused_mut, reason = "there may be no message with a field")]
-                let mut reader = $crate::catalogue::Reader::new(word);
+                let mut reader =
+                    $crate::catalogue::Reader::<{ Self::WORDS }>::new($crate::catalogue::Packed::unpack(words));
                 let message = match number {
                     $($number => Self::$Name $(({ let $only = reader.take()?; $only }))? $({ $($field: reader.take()?),* })?,)*
                     _ => return None,
@@ -265,6 +344,29 @@ pub fn assert_codec<M: Copy + core::fmt::Debug>(
         for word in telling_words() {
             let Some(message) = of_words(number, word) else { continue };
             assert_eq!(words(message), (number, word), "{message:?} came back as another");
+        }
+    }
+}
+
+/// The same for an enum in several words: each of them takes all telling values, beside zeros and beside ones that an optional
+/// field reads as none.
+///
+/// # Panics
+/// As [`assert_codec`].
+pub fn assert_wide_codec<M: Copy + core::fmt::Debug, const WORDS: usize>(
+    has_number: impl Fn(u8) -> bool,
+    of_words: impl Fn(u8, [u64; WORDS]) -> Option<M>,
+    words: impl Fn(M) -> (u8, [u64; WORDS]),
+) {
+    for number in 0..=u8::MAX {
+        assert_eq!(of_words(number, [0; WORDS]).is_some(), has_number(number), "number {number} with words of zeros");
+        for others in [0, u64::from(u32::MAX)] {
+            for (place, word) in (0..WORDS).flat_map(|place| telling_words().map(move |word| (place, word))) {
+                let mut sent = [others; WORDS];
+                sent[place] = word;
+                let Some(message) = of_words(number, sent) else { continue };
+                assert_eq!(words(message), (number, sent), "{message:?} came back as another");
+            }
         }
     }
 }
@@ -327,6 +429,47 @@ mod tests {
         assert_codec(Larger::has_number, Larger::of_words, Larger::words);
         assert_eq!(Larger::of_words(1, 0), Some(Larger::Small(Sample::Bare)));
         assert_eq!(Larger::of_words(32, 0), Some(Larger::Own));
+    }
+
+    messages! {
+        /// Messages with fields of more than one word.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Wide in 3 words {
+            /// Without a field.
+            1 Nothing,
+            /// In all bits.
+            2 All {
+                /// One that may be left out.
+                who: Option<ProcessorId>,
+                /// Another.
+                near: Option<u32>,
+                /// A word.
+                first: u64,
+                /// Another.
+                second: u64,
+            },
+            /// With room that no field has.
+            3 Gaps {
+                /// Half a word.
+                count: u32,
+                /// A whole word, the next.
+                object: u64,
+                /// A byte.
+                again: bool,
+            },
+        }
+    }
+
+    #[test]
+    fn every_message_of_several_words_survives_the_wire() {
+        assert_wide_codec(Wide::has_number, Wide::of_words, Wide::words);
+        let who = Some(ProcessorId(5));
+        let all = Wide::All { who, near: None, first: 7, second: u64::MAX };
+        assert_eq!(all.words(), (2, [5 | 0xffff_ffff << 32, 7, u64::MAX]));
+        let gaps = Wide::Gaps { count: 1, object: 2, again: true };
+        assert_eq!((gaps.words(), Wide::of_words(3, [1, 2, 1])), ((3, [1, 2, 1]), Some(gaps)));
+        assert_eq!(Wide::of_words(3, [1 << 32, 2, 1]), None, "bits between two fields");
+        assert_eq!(Wide::of_words(1, [0, 0, 1]), None, "a word that the message has not");
     }
 
     #[test]

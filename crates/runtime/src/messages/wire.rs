@@ -1,6 +1,7 @@
 //! Messages between engines, for a transport that only carries bytes.
 //!
-//! Every message begins with one fixed header; contents may follow. What a [`Letter`] between engines of consistency means, and what
+//! Every message begins with one fixed header; contents may follow. The numbers and words of events and of messages about mutexes that
+//! migrate come from their catalogues ([`finespun_types::catalogue`]), in crate `sync`. What a [`Letter`] between engines of consistency means, and what
 //! they tell along with requests and answers, they alone know.
 //!
 //! ```text
@@ -236,15 +237,15 @@ fn reply_words(who: ProcessorId, reply: Reply, about: u64) -> Words {
 fn request_words(request: Request) -> Words {
     match request {
         Request::Object { who, event } => {
-            let (detail, b, c) = object_words(event);
-            Words { kind: OBJECT, detail, target: who.0, a: event.object(), b, c, ..Words::default() }
+            let (detail, [a, b, c]) = event.words();
+            Words { kind: OBJECT, detail, target: who.0, a, b, c, ..Words::default() }
         }
         Request::Migratory { mutex, message } => {
-            let (detail, b, c) = migratory_words(message);
-            Words { kind: MIGRATORY, detail, a: mutex, b, c, ..Words::default() }
+            let (detail, b) = message.words();
+            Words { kind: MIGRATORY, detail, a: mutex, b, ..Words::default() }
         }
         Request::Thread { who, event } => {
-            let (detail, a, b, c) = thread_words(event);
+            let (detail, [a, b, c]) = event.words();
             Words { kind: THREAD, detail, target: who.0, a, b, c, ..Words::default() }
         }
         Request::Start { who, function, argument, thread } => {
@@ -261,112 +262,12 @@ fn request_words(request: Request) -> Words {
     }
 }
 
-/// The kind and the two words of an event besides object and asker.
-const fn object_words(event: Event) -> (u8, u64, u64) {
-    match event {
-        Event::Lock { .. } => (1, 0, 0),
-        Event::TryLock { .. } => (2, 0, 0),
-        Event::Unlock { .. } => (3, 0, 0),
-        Event::Arrive { count, weight, .. } => (4, count as u64, weight as u64),
-        Event::SetFlag { value, .. } => (5, value as u64, 0),
-        Event::WaitFlag { value, .. } => (6, value as u64, 0),
-        Event::ReadFlag { .. } => (7, 0, 0),
-        Event::ResetFlag { .. } => (8, 0, 0),
-        Event::Enqueue { .. } => (9, 0, 0),
-        Event::Signal { .. } => (10, 0, 0),
-        Event::Broadcast { .. } => (11, 0, 0),
-        Event::Leave { .. } => (12, 0, 0),
-        Event::ReadLock { again, .. } => (13, again as u64, 0),
-        Event::TryReadLock { again, .. } => (14, again as u64, 0),
-        Event::WriteLock { .. } => (15, 0, 0),
-        Event::TryWriteLock { .. } => (16, 0, 0),
-        Event::RwUnlock { .. } => (17, 0, 0),
-    }
-}
-
-const fn object_event(words: Words) -> Option<Event> {
-    let (who, object) = (ProcessorId(words.target), words.a);
-    Some(match words.detail {
-        1 => Event::Lock { mutex: object, who },
-        2 => Event::TryLock { mutex: object, who },
-        3 => Event::Unlock { mutex: object, who },
-        4 => Event::Arrive { barrier: object, count: words.b as u32, who, weight: words.c as u32 },
-        5 => Event::SetFlag { flag: object, value: words.b as u32 },
-        6 => Event::WaitFlag { flag: object, value: words.b as u32, who },
-        7 => Event::ReadFlag { flag: object, who },
-        8 => Event::ResetFlag { flag: object },
-        9 => Event::Enqueue { condition: object, who },
-        10 => Event::Signal { condition: object },
-        11 => Event::Broadcast { condition: object },
-        12 => Event::Leave { condition: object, who },
-        13 => Event::ReadLock { rwlock: object, who, again: words.b != 0 },
-        14 => Event::TryReadLock { rwlock: object, who, again: words.b != 0 },
-        15 => Event::WriteLock { rwlock: object, who },
-        16 => Event::TryWriteLock { rwlock: object, who },
-        17 => Event::RwUnlock { rwlock: object, who },
-        _ => return None,
-    })
-}
-
-/// The kind and the two words of a message about a mutex: the trier plus one, and the node.
-fn migratory_words(message: migratory::Message) -> (u8, u64, u64) {
-    use migratory::Message::{Ask, Forward, Own};
-    let some = |trier: Option<ProcessorId>| trier.map_or(0, |trier| u64::from(trier.0) + 1);
-    match message {
-        Ask { node, trier } => (1, some(trier), u64::from(node.0)),
-        Forward { node, trier } => (2, some(trier), u64::from(node.0)),
-        Own { trier } => (3, some(trier), 0),
-    }
-}
-
-fn migratory_message(words: Words) -> Option<migratory::Message> {
-    use migratory::Message::{Ask, Forward, Own};
-    let trier = words.b.checked_sub(1).map(|trier| ProcessorId(trier as u32));
-    let node = NodeId(u8::try_from(words.c).ok()?);
-    Some(match words.detail {
-        1 => Ask { node, trier },
-        2 => Forward { node, trier },
-        3 => Own { trier },
-        _ => return None,
-    })
-}
-
-const fn thread_words(event: threads::Event) -> (u8, u64, u64, u64) {
-    match event {
-        threads::Event::Begin { .. } => (1, 0, 0, 0),
-        threads::Event::Create { on: None, function, argument, .. } => (2, 0, function, argument),
-        threads::Event::Create { on: Some(on), function, argument, .. } => (3, on.0 as u64, function, argument),
-        threads::Event::Finished { result, .. } => (4, result, 0, 0),
-        threads::Event::Join { thread, .. } => (5, thread.0, 0, 0),
-        threads::Event::Spawn { near: None, function, argument, .. } => (6, 0, function, argument),
-        threads::Event::Spawn { near: Some(node), function, argument, .. } => (7, node as u64, function, argument),
-        threads::Event::Detach { thread, .. } => (8, thread.0, 0, 0),
-        threads::Event::Quiet { .. } => (9, 0, 0, 0),
-    }
-}
-
-const fn thread_event(words: Words) -> Option<threads::Event> {
-    let by = ProcessorId(words.target);
-    let (function, argument) = (words.b, words.c);
-    Some(match words.detail {
-        1 => threads::Event::Begin { who: by },
-        2 => threads::Event::Create { on: None, by, function, argument },
-        3 => threads::Event::Create { on: Some(ProcessorId(words.a as u32)), by, function, argument },
-        4 => threads::Event::Finished { who: by, result: words.a },
-        5 => threads::Event::Join { thread: threads::Handle(words.a), by },
-        6 => threads::Event::Spawn { near: None, by, function, argument },
-        7 => threads::Event::Spawn { near: Some(words.a as u32), by, function, argument },
-        8 => threads::Event::Detach { thread: threads::Handle(words.a), by },
-        9 => threads::Event::Quiet { by },
-        _ => return None,
-    })
-}
-
 /// Takes a message apart; `None` if it is none of ours.
 pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
     let (header, contents) = message.split_first_chunk::<HEADER_BYTES>()?;
     let words = Words::parse(header);
     let who = ProcessorId(words.target);
+    let (detail, all) = (words.detail, [words.a, words.b, words.c]);
     let request = |request| Packet::Request { request, along: contents };
     Some(match words.kind {
         LETTER => {
@@ -374,16 +275,19 @@ pub fn parse(message: &[u8]) -> Option<Packet<'_>> {
             Packet::Letter(Letter { unit, msg, flags, contents })
         }
         JOINED => Packet::Joined(contents),
-        OBJECT => request(Request::Object { who, event: object_event(words)? }),
-        MIGRATORY => request(Request::Migratory { mutex: words.a, message: migratory_message(words)? }),
-        THREAD => request(Request::Thread { who, event: thread_event(words)? }),
+        OBJECT => request(Request::Object { who, event: Event::of_words(detail, all)? }),
+        MIGRATORY => {
+            let message = migratory::Message::of_words(detail, words.b)?;
+            request(Request::Migratory { mutex: words.a, message })
+        }
+        THREAD => request(Request::Thread { who, event: threads::Event::of_words(detail, all)? }),
         START => {
             let thread = threads::Handle(words.c);
             request(Request::Start { who, function: words.a, argument: words.b, thread })
         }
         BUILD => request(Request::Build { who, build: words.a }),
         STOP => request(Request::Stop),
-        HEAP => request(Request::Heap { who, call: words.detail, arguments: [words.a, words.b, words.c] }),
+        HEAP => request(Request::Heap { who, call: detail, arguments: all }),
         TOUCHED => {
             request(Request::Touched { who, start: u32::try_from(words.a).ok()?, end: u32::try_from(words.b).ok()? })
         }
