@@ -111,12 +111,35 @@ fn only_the_last_writer_keeps_an_incomplete_copy_and_completes_it() {
     last.on(Event::Notice { from: OTHER, index: 1, stamp: 1 });
     // Equal stamps: the node with the higher number is the last.
     assert_eq!(last.unit.last(), Some(OTHER));
-    assert_eq!(last.on(Event::Keep), []);
-    last.on(Event::Collect { upto: &[1, 1, 0] });
+    assert_eq!(last.on(Event::Keep { upto: &[1, 1, 0] }), []);
+    last.on(Event::Collect { from: OTHER, index: 1, upto: &[1, 1, 0] });
     assert_eq!(last.unit.mode, Mode::Absent);
     let mut last = Copy::default();
     last.on(Event::Fault { write: true });
     last.on(Event::Notice { from: OTHER, index: 1, stamp: 1 });
     last.on(Event::Close { index: 1, stamp: 2 });
-    assert_eq!(last.on(Event::Keep), [Action::AskDiffs]);
+    assert_eq!(last.on(Event::Keep { upto: &[1, 1, 0] }), [Action::AskDiffs]);
+}
+
+/// A thread outside the barrier has brought a notice since. The copy has all that is collected, and what it lacks can still be asked for.
+#[test]
+fn a_copy_that_lacks_only_what_is_later_than_the_barrier_stays() {
+    let mut copy = Copy::default();
+    copy.on(Event::Fault { write: false });
+    copy.on(Event::Notice { from: OTHER, index: 1, stamp: 1 });
+    copy.on(Event::Fault { write: false });
+    copy.on(Event::Diffs { from: OTHER, upto: 1 });
+    copy.on(Event::Notice { from: OTHER, index: 4, stamp: 4 });
+    copy.on(Event::Collect { from: OTHER, index: 1, upto: &[0, 2, 0] });
+    assert_eq!(copy.unit.mode, Mode::Present);
+    assert_eq!(copy.on(Event::Fault { write: false }), [Action::AskDiffs]);
+}
+
+/// A thread outside the barrier has ended an interval since: others will ask for its diff, so the copy must not be dropped.
+#[test]
+fn a_copy_written_later_than_the_barrier_is_completed_too() {
+    let mut copy = Copy::owing();
+    copy.on(Event::Notice { from: OTHER, index: 1, stamp: 1 });
+    assert_eq!(copy.unit.last(), Some(OTHER));
+    assert_eq!(copy.on(Event::Keep { upto: &[0, 1, 0] }), [Action::AskDiffs]);
 }

@@ -39,6 +39,14 @@ pub enum Bug {
     OwedAcrossNotice,
     /// A signal handler of the program runs while its thread is at a meeting of a collection.
     HandlerInCollection,
+    /// A thread outside the barrier faults while the others collect.
+    FaultInCollection,
+    /// A copy is taken to lack what is collected if it lacks something, and its writer's last collected interval is later than what it has.
+    CollectByTime,
+    /// Faults of a node wait as soon as one of its processors collects, though another has not come so far.
+    FaultsHeldTooEarly,
+    /// A collection drops a copy that lacks something, though this node has written it in an interval that is not collected.
+    KeepForgetsOwn,
 }
 
 impl Bug {
@@ -80,7 +88,11 @@ impl Bug {
             | Self::OwnNewsOnly
             | Self::AcquireDuringRelease
             | Self::FaultDuringAcquire
-            | Self::HandlerInCollection => {}
+            | Self::HandlerInCollection
+            | Self::FaultInCollection
+            | Self::FaultsHeldTooEarly
+            | Self::CollectByTime
+            | Self::KeepForgetsOwn => {}
         }
     }
 }

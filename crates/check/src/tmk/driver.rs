@@ -262,6 +262,7 @@ impl<'a> Run<'a> {
             Letter::Grant(who, time, news) => {
                 self.hear(from, node, &time, news)?;
                 self.world.knowledge(node).grant(&time);
+                self.passed_barrier(usize::from(who), &time);
                 self.world.processors[usize::from(who)].grant();
                 Ok(())
             }

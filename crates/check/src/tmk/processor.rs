@@ -6,7 +6,7 @@ use finespun_types::{Access, NodeId};
 
 use super::bugs::Bug;
 use super::driver::{Form, Run};
-use super::world::{Ask, Doing, Interval, Letter};
+use super::world::{Ask, Doing, Interval, Letter, Times};
 use crate::driver::Broken;
 use crate::processor::Move;
 use crate::program::{Op, Word};
@@ -64,6 +64,8 @@ impl Run<'_> {
         let mixed = self.has(Bug::AcquireDuringRelease);
         // What a fault asks for must be all that happened before: no half of an acquire.
         let whole = node.acquiring == 0 || self.has(Bug::FaultDuringAcquire);
+        // Nor may it ask for what is just being forgotten.
+        let whole = whole && (!self.holds_faults(seat) || self.has(Bug::FaultInCollection));
         let first_free = |left: u8| left == 0 || free(left.trailing_zeros() as u8);
         let able = match &processor.doing {
             Doing::Running => match self.op(task) {
@@ -77,9 +79,10 @@ impl Run<'_> {
             Doing::Fault { unit, .. } => !processor.asleep && whole && free(*unit),
             Doing::Closing { left, .. } => first_free(*left),
             Doing::Waiting => false,
-            Doing::Granted => node.acquiring == 0 && (node.releasing == 0 || mixed),
+            Doing::Granted => processor.meeting > 0 || node.acquiring == 0 && (node.releasing == 0 || mixed),
             Doing::Acquiring { left, .. } => left.first().is_none_or(|(unit, ..)| free(*unit)),
-            Doing::Keeping { left } | Doing::Collecting { left } => !processor.asleep && first_free(*left),
+            Doing::Keeping { left } => !processor.asleep && first_free(*left),
+            Doing::Collecting { left } => !processor.asleep && left.first().is_none_or(|(unit, ..)| free(*unit)),
         };
         usize::from(able)
     }
@@ -119,6 +122,10 @@ impl Run<'_> {
                 self.present_own(task, left.trailing_zeros() as u8, Event::Close { index, stamp })
             }
             Doing::Waiting => Ok(()),
+            Doing::Granted if self.world.processors[task].meeting > 0 => {
+                self.met(task);
+                Ok(())
+            }
             Doing::Granted => {
                 self.begin_acquire(task);
                 Ok(())
@@ -130,12 +137,20 @@ impl Run<'_> {
                 None => self.end_acquire(task, &upto, stamp),
             },
             Doing::Keeping { left: 0 } => self.arrive(task, 1),
-            Doing::Keeping { left } => self.present_own(task, left.trailing_zeros() as u8, Event::Keep),
-            Doing::Collecting { left: 0 } => self.end_collection(task),
-            Doing::Collecting { left } => {
-                let upto = self.world.nodes[node].seen.clone();
-                self.present_own(task, left.trailing_zeros() as u8, Event::Collect { upto: &upto })
+            Doing::Keeping { left } => {
+                let mut upto = self.world.processors[task].collects.clone();
+                if self.has(Bug::KeepForgetsOwn) {
+                    upto[node] = u32::MAX;
+                }
+                self.present_own(task, left.trailing_zeros() as u8, Event::Keep { upto: &upto })
             }
+            Doing::Collecting { left } => match left.first() {
+                Some(&(unit, from, index)) => {
+                    let upto = self.world.processors[task].collects.clone();
+                    self.present_own(task, unit, Event::Collect { from: NodeId(from), index, upto: &upto })
+                }
+                None => self.end_collection(task),
+            },
         }
     }
 
@@ -227,7 +242,8 @@ impl Run<'_> {
         processor.asleep = false;
         match &mut processor.doing {
             Doing::Fault { .. } => processor.doing = Doing::Running,
-            Doing::Closing { left, .. } | Doing::Keeping { left } | Doing::Collecting { left } => *left &= *left - 1,
+            Doing::Closing { left, .. } | Doing::Keeping { left } => *left &= *left - 1,
+            Doing::Collecting { left } => _ = left.remove(0),
             Doing::Acquiring { left, .. } => _ = left.remove(0),
             Doing::Running | Doing::Waiting | Doing::Granted => {}
         }
@@ -301,8 +317,10 @@ impl Run<'_> {
     fn begin_acquire(&mut self, task: usize) {
         let seat = self.seat(task);
         let skip = self.has(Bug::AcquireWithoutNotices);
+        let collects = !self.world.processors[task].collects.is_empty();
         let node = &mut self.world.nodes[seat];
         node.acquiring = task as u8 + 1;
+        node.collecting += u8::from(collects);
         let upto = node.granted.clone();
         let (mut left, mut highest) = (Vec::new(), 0);
         for (writer, log) in node.log.iter().enumerate().filter(|_| !skip) {
@@ -321,30 +339,79 @@ impl Run<'_> {
         let node = self.seat(task);
         self.world.knowledge(node).acquired(upto, stamp);
         self.world.nodes[node].acquiring = 0;
-        let all = (1_u8 << self.rules.program.shape.units) - 1;
-        let meeting = self.world.processors[task].meeting;
-        match self.op(task) {
-            Some(Op::Barrier) if self.rules.collects && meeting == 0 => {
-                let left = if self.has(Bug::CollectWithoutKeep) { 0 } else { all };
-                self.world.processors[task].doing = Doing::Keeping { left };
-            }
-            Some(Op::Barrier) if self.rules.collects && meeting == 1 => {
-                self.world.processors[task].doing = Doing::Collecting { left: all };
-            }
-            Some(_) | None => self.advance(task),
+        if self.world.processors[task].collects.is_empty() {
+            self.advance(task);
+        } else {
+            let left = if self.has(Bug::CollectWithoutKeep) { 0 } else { self.all_units() };
+            self.world.processors[task].doing = Doing::Keeping { left };
         }
         Ok(())
     }
 
-    /// Everything up to now is forgotten, then everybody meets once more.
-    fn end_collection(&mut self, task: usize) -> Result<(), Broken> {
-        let seat = self.seat(task);
-        let upto = self.world.nodes[seat].seen.clone();
-        for (log, upto) in self.world.nodes[seat].log.iter_mut().zip(&upto) {
+    /// Do all processors of the node that come to the barrier collect? Before the last one does, a handler of the program may still run in
+    /// one, and the others wait for that one.
+    fn holds_faults(&self, node: usize) -> bool {
+        let threads = self.rules.program.shape.threads;
+        let scripts = &self.rules.program.scripts[node * threads..][..threads];
+        let all = scripts.iter().filter(|script| script.contains(&Op::Barrier)).count();
+        let enough = if self.has(Bug::FaultsHeldTooEarly) { 1 } else { all };
+        enough > 0 && usize::from(self.world.nodes[node].collecting) >= enough
+    }
+
+    fn all_units(&self) -> u8 {
+        (1 << self.rules.program.shape.units) - 1
+    }
+
+    /// A barrier of all has brought this time: the processor collects what is in it.
+    pub(super) fn passed_barrier(&mut self, task: usize, time: &Times) {
+        let processor = &self.world.processors[task];
+        let next = processor.interrupted.as_ref().map_or(processor.next, |(next, _)| *next);
+        let at = self.rules.program.scripts[task].get(usize::from(next));
+        if self.rules.collects && at == Some(&Op::Barrier) && processor.meeting == 0 {
+            self.world.processors[task].collects.clone_from(time);
+        }
+    }
+
+    /// All have come to a further meeting of a collection.
+    fn met(&mut self, task: usize) {
+        let node = self.seat(task);
+        if self.world.processors[task].meeting == 1 {
+            let left = self.collected(task);
+            self.world.processors[task].doing = Doing::Collecting { left };
+            return;
+        }
+        let upto = std::mem::take(&mut self.world.processors[task].collects);
+        for (log, upto) in self.world.nodes[node].log.iter_mut().zip(&upto) {
             log.retain(|interval| interval.index > *upto);
         }
+        self.world.nodes[node].collecting -= 1;
+        // It has a grant still, and acquires what threads outside the barrier have told meanwhile.
+        self.world.processors[task].meeting = 0;
+    }
+
+    /// What is collected, by unit and writer: the last interval.
+    fn collected(&mut self, task: usize) -> Vec<(u8, u8, u32)> {
+        let (node, upto) = (self.seat(task), self.world.processors[task].collects.clone());
+        let by_time = self.has(Bug::CollectByTime);
+        let mut all = Vec::new();
+        for unit in 0..self.rules.program.shape.units as u8 {
+            for (writer, &upto) in upto.iter().enumerate() {
+                let wrote = |interval: &&Interval| interval.units & 1 << unit != 0 && interval.index <= upto;
+                let last = self.world.nodes[node].log[writer].iter().rfind(wrote).map(|interval| interval.index);
+                let noticed = self.copy(node, unit).writers[writer].noticed;
+                let last = if by_time { Some(noticed.min(upto)).filter(|index| *index > 0) } else { last };
+                all.extend(last.map(|index| (unit, writer as u8, index)));
+            }
+        }
+        all
+    }
+
+    /// Its diffs up to the barrier are dropped, then all meet once more.
+    fn end_collection(&mut self, task: usize) -> Result<(), Broken> {
+        let seat = self.seat(task);
+        let upto = self.world.processors[task].collects[seat];
         for unit in 0..self.rules.program.shape.units {
-            self.copy(seat, unit as u8).diffs.retain(|diff| diff.index > upto[seat]);
+            self.copy(seat, unit as u8).diffs.retain(|diff| diff.index > upto);
         }
         self.arrive(task, 2)
     }

@@ -59,7 +59,11 @@ pub const SEEDED: &[Seeded] = &[
     seeded(Bug::OwedAcrossNotice,      worlds::EARLY,    Grain::Event,  LOAD),
     seeded(Bug::AcquireDuringRelease,  worlds::MIXED,    Grain::Event,  LOAD),
     seeded(Bug::FaultDuringAcquire,    worlds::HALF,     Grain::Event,  LOAD),
-    seeded(Bug::HandlerInCollection,   worlds::COLLECTED_HANDLER, Grain::Event, NEEDED),
+    seeded(Bug::FaultInCollection,    worlds::OUTSIDE,  Grain::Event,  ROW),
+    seeded(Bug::FaultsHeldTooEarly,   worlds::BESIDE_HANDLER, Grain::Event, ENDS),
+    seeded(Bug::CollectByTime,        worlds::OUTSIDE_LATER, Grain::Event, ROW),
+    seeded(Bug::KeepForgetsOwn,       worlds::OUTSIDE_WRITES, Grain::Event, ROW),
+    seeded(Bug::HandlerInCollection,   worlds::COLLECTED_HANDLER, Grain::Event, ENDS),
 ];
 
 const fn seeded(bug: Bug, world: &'static str, grain: Grain, sentence: &'static str) -> Seeded {

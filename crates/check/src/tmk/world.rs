@@ -75,6 +75,8 @@ pub struct Node {
     pub releasing: u8,
     /// The processor that acquires, plus one.
     pub acquiring: u8,
+    /// Processors in a collection: while all are, no thread of the node faults.
+    pub collecting: u8,
 }
 
 /// What a processor is about.
@@ -118,10 +120,10 @@ pub enum Doing {
         /// A bit for each.
         left: u8,
     },
-    /// A collection: these units are still to be collected.
+    /// A collection: these are still to be collected.
     Collecting {
-        /// A bit for each.
-        left: u8,
+        /// Unit, writer, its last interval that has written the unit and is collected.
+        left: Vec<(u8, u8, u32)>,
     },
 }
 
@@ -138,6 +140,8 @@ pub struct Processor {
     pub outcome: Option<Outcome>,
     /// Which of the three meetings of a collecting barrier comes next.
     pub meeting: u8,
+    /// What the barrier brought that it collects at; empty when nothing is left to collect.
+    pub collects: Times,
     /// What its signal handler has interrupted, while one runs: the next operation of the script, and what it was about.
     pub interrupted: Option<(u8, Doing)>,
 }
@@ -262,9 +266,17 @@ impl World {
             dirty: 0,
             releasing: 0,
             acquiring: 0,
+            collecting: 0,
         };
-        let processor =
-            Processor { next: 0, doing: Doing::Running, asleep: false, outcome: None, meeting: 0, interrupted: None };
+        let processor = Processor {
+            next: 0,
+            doing: Doing::Running,
+            asleep: false,
+            outcome: None,
+            meeting: 0,
+            collects: Times::new(),
+            interrupted: None,
+        };
         let processors = program.shape.processors();
         let copy = Copy { writers: vec![Seen::default(); nodes], ..Copy::default() };
         Self {

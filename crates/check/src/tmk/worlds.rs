@@ -51,6 +51,11 @@ pub(super) const THREADS: &str = "a view of two threads: one releases while the 
 pub(super) const HALF: &str =
     "a view of two threads: one faults when half of the other's notices are obeyed, two writers' of one word";
 
+pub(super) const OUTSIDE: &str = "barriers collect: a thread outside them loads";
+pub(super) const OUTSIDE_WRITES: &str = "barriers collect: a thread outside them writes what another one loads";
+pub(super) const OUTSIDE_LATER: &str =
+    "barriers collect: a thread outside them brings a notice of what is not collected";
+pub(super) const BESIDE_HANDLER: &str = "barriers collect: a handler runs in one thread of a view, the other collects";
 pub(super) const COLLECTED_HANDLER: &str =
     "signals at a barrier that collects: a handler stores beside a writer of another node";
 
@@ -150,7 +155,7 @@ pub const WORLDS: &[World] = &[
             n1: store u0.1; barrier; store u0.1; barrier; load u0.0; lock a; load u0.2; store u0.2; unlock a
             n2: barrier; barrier; load u0.0; load u0.1; lock a; load u0.2; unlock a",
         collects: true,
-        states: [7_051, 17_780, 3_288],
+        states: [8_449, 20_781, 4_100],
     },
     World {
         name: "barriers collect: two units, one owed and never asked for",
@@ -158,7 +163,7 @@ pub const WORLDS: &[World] = &[
             n0: store u0.0; store u1.0; barrier; store u1.0; barrier; load u0.0; store u1.0; barrier; load u1.1
             n1: store u1.1; barrier; load u0.0; barrier; store u0.1; barrier; load u1.0",
         collects: true,
-        states: [655, 1_435, 466],
+        states: [675, 1_475, 481],
     },
     World {
         name: "two locks move the two words of a unit, three nodes",
@@ -249,9 +254,49 @@ pub const WORLDS: &[World] = &[
         states: [3_292, 6_552, 1_987],
     },
     World {
+        name: OUTSIDE,
+        text: "nodes 2 views 1 threads 2 units 1
+            n0.v0.t0: store u0.0; barrier; load u0.2
+            n0.v0.t1: load u0.1; load u0.1
+            n1.v0.t0: store u0.2; barrier; load u0.0",
+        collects: true,
+        states: [846, 2_104, 546],
+    },
+    World {
+        name: OUTSIDE_WRITES,
+        text: "nodes 2 views 1 threads 2 units 1
+            n0.v0.t0: barrier
+            n0.v0.t1: store u0.1; set a
+            n1.v0.t0: store u0.0; barrier
+            n1.v0.t1: await a; load u0.1",
+        collects: true,
+        states: [25_505, 60_059, 11_992],
+    },
+    World {
+        name: OUTSIDE_LATER,
+        text: "nodes 2 views 1 threads 2 units 2
+            n0.v0.t0: barrier
+            n0.v0.t1: store u0.2; await b
+            n1.v0.t0: store u1.0; barrier
+            n1.v0.t1: store u0.1; set b",
+        collects: true,
+        states: [106_628, 302_966, 53_308],
+    },
+    World {
+        name: BESIDE_HANDLER,
+        text: "nodes 2 views 1 threads 2 units 1
+            signals 1
+            n0.v0.t1 handler: load u0.0; store u0.0
+            n0.v0.t0: barrier
+            n0.v0.t1: barrier
+            n1.v0.t0: store u0.1; barrier",
+        collects: true,
+        states: [5_217, 13_278, 2_871],
+    },
+    World {
         name: COLLECTED_HANDLER,
         text: SIGNALS,
         collects: true,
-        states: [3_164, 5_564, 2_093],
+        states: [3_903, 7_065, 2_575],
     },
 ];

@@ -112,10 +112,17 @@ pub enum Event<'a> {
         /// The last.
         upto: u32,
     },
-    /// The first half of a collection: make the copy complete, if others will count on it.
-    Keep,
-    /// The second half: everything up to `upto` is forgotten.
+    /// The first half of a collection: make the copy complete, if this node or others will count on it.
+    Keep {
+        /// By node: the last interval that will be collected.
+        upto: &'a [u32],
+    },
+    /// The second half: everything up to `upto` is forgotten. For each writer the last such interval that has written the unit.
     Collect {
+        /// The writer.
+        from: NodeId,
+        /// The interval.
+        index: u32,
         /// By node: the last interval collected.
         upto: &'a [u32],
     },
@@ -301,11 +308,11 @@ impl Unit {
             (AskingDiffs,              Diffs { from, upto }) if self.awaiting > 0 => self.arrived(writers, from, upto),
 
             // Collection.
-            (Absent,                   Keep)                       => Step::done(&[]),
-            (Present,                  Keep)                       => self.keep(me, writers),
-            (AskingBase | AskingDiffs, Keep)                       => Step::wait(&[]),
+            (Absent,                   Keep { .. })                => Step::done(&[]),
+            (Present,                  Keep { upto })              => self.keep(me, writers, upto),
+            (AskingBase | AskingDiffs, Keep { .. })                => Step::wait(&[]),
             (Absent | AskingBase,      Collect { .. })             => Step::done(&[]),
-            (Present | AskingDiffs,    Collect { upto })           => return self.collect(me, writers, upto),
+            (Present | AskingDiffs,    Collect { from, index, upto }) => return self.collect(me, writers, (from, index), upto),
 
             // Everything else, spelled out.
             (Absent | AskingBase, Close { .. }) | (Present | AskingDiffs, Close { .. })  // not on the dirty list
@@ -464,15 +471,24 @@ impl Unit {
         step
     }
 
-    /// Others will count on the last writer's copy; and what the open interval has written must not be dropped.
-    fn keep(&mut self, me: NodeId, writers: &[Seen]) -> Step {
-        let needed = self.last() == Some(me) || self.written;
+    /// Others will count on the last writer's copy. A copy that this node has written in the open interval, or in one that is not collected,
+    /// must not be dropped: a thread outside the barrier ends intervals meanwhile, and others will ask for their diffs.
+    fn keep(&mut self, me: NodeId, writers: &[Seen], upto: &[u32]) -> Step {
+        let own = usize::from(me.0);
+        let needed = self.last() == Some(me) || self.written || writers[own].noticed > upto[own];
         if needed && !Self::is_complete(writers) { self.ask(writers) } else { Step::done(&[]) }
     }
 
     /// A copy that lacks something collected can never be completed any more.
-    fn collect(&mut self, me: NodeId, writers: &mut [Seen], upto: &[u32]) -> Result<Step, Impossible> {
-        let lost = writers.iter().zip(upto).any(|(seen, &upto)| seen.noticed.min(upto) > seen.applied);
+    fn collect(
+        &mut self,
+        me: NodeId,
+        writers: &[Seen],
+        (from, index): (NodeId, u32),
+        upto: &[u32],
+    ) -> Result<Step, Impossible> {
+        // What is noticed may be later than what is collected.
+        let lost = index > writers[usize::from(from.0)].applied;
         let own = usize::from(me.0);
         if lost && (self.written || self.mode == Mode::AskingDiffs || self.owed > upto[own]) {
             return Err(self.impossible("Collect of what a copy still needs"));
@@ -502,7 +518,7 @@ const fn name_of(event: Event<'_>) -> &'static str {
         Event::Base { .. } => "Base",
         Event::NoBase { .. } => "NoBase",
         Event::Diffs { .. } => "Diffs",
-        Event::Keep => "Keep",
+        Event::Keep { .. } => "Keep",
         Event::Collect { .. } => "Collect",
     }
 }

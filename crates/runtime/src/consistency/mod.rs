@@ -102,10 +102,10 @@ pub fn receive_joined(cluster: &Cluster, from: NodeId, letters: &[u8]) {
     }
 }
 
-/// The collection that follows the barrier of all that was just passed.
-pub fn collection(cluster: &Cluster) -> Option<Collection> {
+/// The collection that follows the barrier of all that was just passed, for `weight` processors of this node.
+pub fn collection(cluster: &Cluster, weight: u32) -> Option<Collection> {
     match cluster.engine {
         Engine::Home(_) => None,
-        Engine::Lazy => Collection::wished(cluster),
+        Engine::Lazy => Collection::wished(cluster, weight),
     }
 }

@@ -63,7 +63,7 @@ pub fn arrive(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure
 /// Does the engine of consistency forget something now that all have met here? It says what it does next; we meet in between, for
 /// `weight` processors of this node. No signal handler of the program runs meanwhile.
 fn collect(cluster: &Cluster, slot: usize, weight: u32) -> Result<(), Failure> {
-    let Some(mut collection) = consistency::collection(cluster) else { return Ok(()) };
+    let Some(mut collection) = consistency::collection(cluster, weight) else { return Ok(()) };
     not_let_in(|| {
         while let Some(barrier) = collection.next(cluster) {
             let (count, who) = (cluster.shape.processors() as u32, cluster.processor_at(slot));

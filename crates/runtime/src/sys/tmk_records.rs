@@ -49,6 +49,8 @@ pub struct TmkNode {
     pub(super) ends: [LogEnds; NODES_MAX],
     pub(super) kept: Arena,
     pub(super) came: Arena,
+    /// Processors that are in a collection.
+    pub collecting: AtomicU32,
     /// Collections done.
     pub collections: AtomicU32,
     pub(super) clock: UnsafeCell<u32>,

@@ -1,5 +1,7 @@
 //! A fault, and whom it asks.
 
+use std::sync::atomic::Ordering;
+
 use finespun_engine::lazy::{self, Want};
 use finespun_protocol::tmk::{Event, Outcome, Seen};
 use finespun_types::{Access, NODES_MAX, NodeId, PAGE_BYTES, UnitId};
@@ -20,6 +22,12 @@ pub fn fault(cluster: &Cluster, unit: UnitId, write: bool) {
     until_done(cluster, unit, Event::Fault { write });
 }
 
+/// Do the node's faults wait, because all of its processors collect? What they would ask for may be forgotten just then.
+fn holds_faults(cluster: &Cluster) -> bool {
+    let collecting = cluster.mine().tmk().collecting.load(Ordering::SeqCst);
+    collecting as usize >= cluster.shape.processors_per_node()
+}
+
 /// Presents a load that has not happened. No answer is awaited for a guess.
 pub fn try_ahead(cluster: &Cluster, unit: UnitId) -> Tried {
     if copy::access(cluster, unit) == Access::None { read(cluster, unit) } else { Tried::WasOpen }
@@ -28,6 +36,9 @@ pub fn try_ahead(cluster: &Cluster, unit: UnitId) -> Tried {
 /// Presents a load, asking other nodes as the table says; the page is left to the caller to be opened. Refused where an answer would be
 /// awaited, which must not be under the view's `acquiring` lock.
 pub fn read(cluster: &Cluster, unit: UnitId) -> Tried {
+    if holds_faults(cluster) {
+        return Tried::Refused;
+    }
     let mut writers = NO_WRITERS;
     loop {
         let mut hands = Hands::asking(Change::Together, &mut writers);
@@ -53,6 +64,7 @@ fn ask(cluster: &Cluster, unit: UnitId, then: Then, writers: &[Seen; NODES_MAX])
 /// Presents an event again and again until it is done, asking other nodes as it says.
 pub fn until_done(cluster: &Cluster, unit: UnitId, event: Event<'_>) {
     let mut writers = NO_WRITERS;
+    let is_fault = matches!(event, Event::Fault { .. });
     loop {
         let last = wait::last_event(cluster);
         let mut hands = Hands::asking(Change::Grow, &mut writers);
@@ -60,7 +72,11 @@ pub fn until_done(cluster: &Cluster, unit: UnitId, event: Event<'_>) {
             // Not in the middle of another thread's acquire: a diff that is asked for must come with all that happened before, else
             // those would be applied after it. No thread that holds this waits for a fault.
             let _whole = cluster.mine().view(VIEW).acquiring.guard();
-            present(cluster, cluster.me, unit, event, &mut hands)
+            if is_fault && holds_faults(cluster) {
+                (Outcome::Wait, Then::Nothing)
+            } else {
+                present(cluster, cluster.me, unit, event, &mut hands)
+            }
         };
         if outcome == Outcome::Done {
             return cluster.flush_messages();
