@@ -1,6 +1,7 @@
 //! Presents events to the tables and performs their actions on the model.
 
-use finespun_protocol::tmk::{Action, Event, Unit, raise};
+use finespun_engine::lazy::{self, Want};
+use finespun_protocol::tmk::{Action, Event, raise};
 use finespun_types::{Access, NodeId};
 
 use super::bugs::Bug;
@@ -148,23 +149,17 @@ impl<'a> Run<'a> {
         match action {
             Action::AskBase(to) => self.send(node, usize::from(to.0), Letter::AskBase(unit))?,
             Action::AskDiffs => {
-                let wants: Vec<_> = copy.writers.iter().map(Unit::lacks).enumerate().collect();
-                for (writer, lacks) in wants {
-                    if let Some((after, upto)) = lacks {
-                        self.send(node, writer, Letter::AskDiffs(unit, after, upto))?;
-                    }
+                let wants: Vec<_> = lazy::wants(&copy.writers).collect();
+                for Want { writer, after, upto } in wants {
+                    self.send(node, usize::from(writer.0), Letter::AskDiffs(unit, after, upto))?;
                 }
             }
             Action::SendDiffs { to, after, upto } => {
-                let mut diffs: Vec<Diff> = Vec::new();
-                for diff in copy.diffs.iter().filter(|diff| diff.index > after) {
-                    let reaches = diff.index >= upto;
-                    diffs.push(diff.clone());
-                    if reaches {
-                        break;
-                    }
-                }
-                if diffs.last().is_none_or(|last| last.index < upto) {
+                let want = Want { writer: NodeId(node as u8), after, upto };
+                let kept: Vec<Diff> = copy.diffs.iter().filter(|diff| want.is_part(diff.index)).cloned().collect();
+                let end = kept.iter().position(|diff| want.reaches(diff.index)).map_or(kept.len(), |last| last + 1);
+                let diffs = kept[..end].to_vec();
+                if !diffs.last().is_some_and(|last| want.reaches(last.index)) {
                     return Err(Broken::new(NEEDED, format!("n{node} u{unit}: intervals {after}..{upto}")));
                 }
                 self.send(node, usize::from(to.0), Letter::Diffs(unit, diffs))?;
@@ -190,7 +185,7 @@ impl<'a> Run<'a> {
             Action::Install => copy.frame = page.unwrap_or_default(),
             Action::Apply { twin } => {
                 let mut diffs = std::mem::take(&mut copy.inbox);
-                diffs.sort_by_key(|diff| (diff.stamp, diff.from, diff.index));
+                diffs.sort_by_key(|diff| lazy::order(diff.stamp, NodeId(diff.from), diff.index));
                 if apply_in_disorder {
                     diffs.reverse();
                 }

@@ -1,6 +1,7 @@
 //! What can happen next, and makes it happen: processors follow their scripts through faults, intervals and acquires; messages
 //! arrive.
 
+use finespun_engine::lazy::unobeyed;
 use finespun_protocol::tmk::{Event, Outcome};
 use finespun_types::{Access, NodeId};
 
@@ -323,12 +324,12 @@ impl Run<'_> {
         node.collecting += u8::from(collects);
         let upto = node.granted.clone();
         let (mut left, mut highest) = (Vec::new(), 0);
-        for (writer, log) in node.log.iter().enumerate().filter(|_| !skip) {
-            let new = |interval: &&Interval| interval.index > node.seen[writer] && interval.index <= upto[writer];
-            for interval in log.iter().filter(new) {
+        for (NodeId(writer), intervals) in unobeyed(&node.seen, &upto).filter(|_| !skip) {
+            let new = |interval: &&Interval| intervals.contains(&interval.index);
+            for interval in node.log[usize::from(writer)].iter().filter(new) {
                 highest = highest.max(interval.stamp);
                 let units = (0..8).filter(|unit| interval.units & 1 << unit != 0);
-                left.extend(units.map(|unit| (unit, writer as u8, interval.index, interval.stamp)));
+                left.extend(units.map(|unit| (unit, writer, interval.index, interval.stamp)));
             }
         }
         self.log(|| format!("n{seat} p{task} acquires {upto:?}: {left:?}"));
