@@ -1,4 +1,4 @@
-//! Calls of the shared heap, run at the node that keeps it ([`KEEPER`](crate::homes::KEEPER)).
+//! Calls of the shared heap, run at the node that keeps it ([`KEEPER`]).
 
 use finespun_heap::{BadFree, Heap, Policy};
 use finespun_types::NodeId;
