@@ -12,6 +12,7 @@
 //!   network     delay, jitter, rate, order in each pair; it heals
 //!   oracle      what a load must return; whether objects order what they should
 //!   run         one seed; a failure made small
+//!   lazy        tmk, with a job of its own
 //!   seeded      wrong worlds, which must be found
 //! ```
 //!
@@ -23,6 +24,7 @@ mod consistency;
 mod generate;
 mod handlers;
 mod job;
+mod lazy;
 mod memory;
 mod network;
 mod notes;

@@ -64,7 +64,7 @@ impl Stripe {
         }
     }
 
-    fn table(&mut self) -> (Table<'_>, &[Word]) {
+    pub fn table(&mut self) -> (Table<'_>, &[Word]) {
         let Self { header, buckets, entries, waiters, words } = self;
         (Table::new(header, buckets, entries, waiters), words)
     }
