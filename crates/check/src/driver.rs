@@ -190,7 +190,7 @@ impl<'a, P: Subject> Run<'a, P> {
 
     /// Is a processor in the middle of something that concerns this unit at this node?
     pub(crate) fn is_busy(&self, node: usize, unit: u8) -> bool {
-        let at = NodeId(node as u8);
+        let at = NodeId::of(node);
         let concerns = |(of, nest): &(u8, Box<Transaction<P, Payload>>)| *of == unit && nest.is_at(at);
         self.world.chains.iter().any(|chain| chain.nest.as_ref().is_some_and(concerns))
     }

@@ -32,7 +32,7 @@ impl<P: Subject> Run<'_, P> {
     pub(crate) fn seat(&self, processor: usize) -> (NodeId, ViewId) {
         let Shape { views, threads, .. } = self.shape();
         let view = processor / threads;
-        (NodeId((view / views) as u8), ViewId((view % views) as u8))
+        (NodeId::of(view / views), ViewId((view % views) as u8))
     }
 
     pub(crate) fn op(&self, processor: usize) -> Option<&Op> {
@@ -84,7 +84,7 @@ impl<P: Subject> Run<'_, P> {
     /// The view of a communication thread.
     fn revoker(&self, behind: usize) -> (NodeId, ViewId) {
         let (view, views) = (behind - self.world.channels.len(), self.shape().views);
-        (NodeId((view / views) as u8), ViewId((view % views) as u8))
+        (NodeId::of(view / views), ViewId((view % views) as u8))
     }
 
     /// A communication thread takes any unit of its list whose lock is free.

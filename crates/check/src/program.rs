@@ -180,7 +180,7 @@ impl Program {
             }
             ["home", unit, node] => {
                 let unit = index(unit, "u", self.shape.units)?;
-                self.homes[unit] = Some(NodeId(index(node, "n", self.shape.nodes)? as u8));
+                self.homes[unit] = Some(NodeId::of(index(node, "n", self.shape.nodes)?));
             }
             ["allow", values @ ..] => match values.split(|word| *word == "@").collect::<Vec<_>>().as_slice() {
                 [values] => _ = self.allowed.insert(self.outcome(values)?),

@@ -49,7 +49,7 @@ enum Rule {
 pub fn program(shape: Shape, random: &mut Random) -> Program {
     let mut program = Program::empty(shape);
     for home in &mut program.homes {
-        *home = (random.below(2) == 0).then(|| NodeId(random.below(shape.nodes) as u8));
+        *home = (random.below(2) == 0).then(|| NodeId::of(random.below(shape.nodes)));
     }
     let phases = 2 + random.below(3);
     let handled = handler(&mut program, random);

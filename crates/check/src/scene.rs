@@ -42,7 +42,7 @@ impl<P: Subject> World for Scene<'_, '_, P> {
         let takes = *lock == 0;
         *lock = task;
         let nodes = 0..self.run.rules.program.shape.nodes;
-        if nodes.filter(|&node| self.model(NodeId(node as u8)).lock == task).count() > Limit::Locks.max() {
+        if nodes.filter(|&node| self.model(NodeId::of(node)).lock == task).count() > Limit::Locks.max() {
             self.overflow(Limit::Locks);
         }
         takes
@@ -128,7 +128,7 @@ impl<P: Subject> World for Scene<'_, '_, P> {
     /// As in the runtime it may have changed when the home is asked.
     fn hint(&mut self, _node: NodeId) -> Buffers {
         let nodes = 0..self.run.rules.program.shape.nodes;
-        let held = nodes.into_iter().any(|home| self.buffer(NodeId(home as u8)).is_some());
+        let held = nodes.into_iter().any(|home| self.buffer(NodeId::of(home)).is_some());
         Buffers { held, interval: 0 }
     }
 

@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn page_of(node: u8) -> Call {
-        Call::Allocate { size: 4096, align: 16, policy: Policy::FirstTouch, node: NodeId(node) }
+        Call::Allocate { size: 4096, align: 16, policy: Policy::FirstTouch, node: NodeId(node.into()) }
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Homes {
     #[inline]
     #[must_use]
     pub const fn manager_of(&self, unit: UnitId) -> NodeId {
-        NodeId(((unit.0 >> self.run_log2) % self.nodes) as u8)
+        NodeId::of(((unit.0 >> self.run_log2) % self.nodes) as usize)
     }
 
     /// What the unit's address says, at a node. `fixed`: the home that the address fixes.
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn units_go_to_managers_in_runs_by_turns() {
         let homes = Homes::new(3, 2);
-        let managers: Vec<u8> = (0..14).map(|unit| homes.manager_of(UnitId(unit)).0).collect();
+        let managers: Vec<u16> = (0..14).map(|unit| homes.manager_of(UnitId(unit)).0).collect();
         assert_eq!(managers, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0]);
         assert!((0..100).all(|unit| Homes::new(1, 4).manager_of(UnitId(unit)) == NodeId(0)));
     }

@@ -121,13 +121,13 @@ mod tests {
 
     use super::*;
 
-    const NODE: fn(u8) -> NodeId = NodeId;
+    const NODE: fn(u16) -> NodeId = NodeId;
 
-    fn set(nodes: &[u8]) -> NodeSet {
+    fn set(nodes: &[u16]) -> NodeSet {
         nodes.iter().fold(NodeSet::EMPTY, |set, &node| set.with(NODE(node)))
     }
 
-    fn drained(mut later: Later<char, u8>) -> Vec<(u8, u8, char, Option<u8>)> {
+    fn drained(mut later: Later<char, u8>) -> Vec<(u16, u16, char, Option<u8>)> {
         std::iter::from_fn(|| later.next().map(|(from, to, msg, payload)| (from.0, to.0, msg, payload))).collect()
     }
 

@@ -21,7 +21,7 @@ pub struct Want {
 /// Whom a copy with these writers asks for diffs, and for which.
 pub fn wants(writers: &[Seen]) -> impl Iterator<Item = Want> + '_ {
     let want = |(writer, seen): (usize, &Seen)| {
-        Unit::lacks(seen).map(|(after, upto)| Want { writer: NodeId(writer as u8), after, upto })
+        Unit::lacks(seen).map(|(after, upto)| Want { writer: NodeId::of(writer), after, upto })
     };
     writers.iter().enumerate().filter_map(want)
 }
@@ -48,7 +48,7 @@ pub const fn order(stamp: u32, from: NodeId, index: u32) -> (u32, NodeId, u32) {
 
 /// The intervals whose notices an acquire obeys: those that a grant has brought and no acquire has seen.
 pub fn unobeyed<'a>(seen: &'a [u32], granted: &'a [u32]) -> impl Iterator<Item = (NodeId, RangeInclusive<u32>)> + 'a {
-    let of = |(writer, (seen, granted)): (usize, (&u32, &u32))| (NodeId(writer as u8), *seen + 1..=*granted);
+    let of = |(writer, (seen, granted)): (usize, (&u32, &u32))| (NodeId::of(writer), *seen + 1..=*granted);
     seen.iter().zip(granted).enumerate().map(of).filter(|(_, intervals)| !intervals.is_empty())
 }
 

@@ -124,7 +124,7 @@ impl Layout {
         if page < self.limit || page >= self.pages() {
             Policy::FirstTouch
         } else if page < self.cyclic_start {
-            Policy::On(NodeId(((page - self.limit) / self.on_each) as u8))
+            Policy::On(NodeId::of(((page - self.limit) / self.on_each) as usize))
         } else {
             Policy::Cyclic { block_pages_log2: self.block_log2_of(page) }
         }
@@ -138,7 +138,8 @@ impl Layout {
             Policy::FirstTouch => None,
             Policy::On(node) => Some(node),
             Policy::Cyclic { block_pages_log2: log2 } => {
-                Some(NodeId(((page - self.cyclic_start_of(log2)) >> log2).rem_euclid(self.nodes) as u8))
+                let block = (page - self.cyclic_start_of(log2)) >> log2;
+                Some(NodeId::of((block % self.nodes) as usize))
             }
         }
     }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     fn policies(layout: Layout) -> impl Iterator<Item = Policy> {
-        let on = (0..layout.nodes as u8).map(|node| Policy::On(NodeId(node)));
+        let on = (0..layout.nodes as u16).map(|node| Policy::On(NodeId(node)));
         let cyclic = (0..=BLOCK_LOG2_MAX).map(|block_pages_log2| Policy::Cyclic { block_pages_log2 });
         [Policy::FirstTouch].into_iter().chain(on).chain(cyclic)
     }
@@ -233,7 +234,7 @@ mod tests {
             let policy = Policy::Cyclic { block_pages_log2: log2 };
             let pages = layout.arena(policy).pages;
             for block in 0..9.min(pages >> log2) {
-                let expected = Some(NodeId((block % 3) as u8));
+                let expected = Some(NodeId::of((block % 3) as usize));
                 assert_eq!(at(policy, block << log2), expected);
                 assert_eq!(at(policy, (block << log2) + (1 << log2) - 1), expected);
             }

@@ -45,7 +45,7 @@ pub(crate) fn class_for(size: u64, align: u64) -> Option<usize> {
 impl Span {
     /// A span in a page that may have been in use before.
     pub(crate) fn new(page: u32, class: usize, node: NodeId, is_reused: bool) -> Self {
-        let (class, node) = (class as u8, u16::from(node.0));
+        let (class, node) = (class as u8, node.0);
         Self { page, class, node, is_reused: u8::from(is_reused), ..Self::default() }
     }
 

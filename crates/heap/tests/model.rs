@@ -27,7 +27,7 @@ impl Random {
 
     fn policy(&mut self, nodes: u64) -> Policy {
         match self.below(4) {
-            0 => Policy::On(NodeId(self.below(nodes) as u8)),
+            0 => Policy::On(NodeId::of(self.below(nodes) as usize)),
             1 => Policy::Cyclic { block_pages_log2: self.below(u64::from(BLOCK_LOG2_MAX) + 1) as u8 },
             _ => Policy::FirstTouch,
         }
@@ -66,7 +66,7 @@ impl Model {
             Policy::On(on) => assert_eq!((layout.home_of(first), layout.home_of(last)), (Some(on), Some(on))),
             Policy::Cyclic { block_pages_log2: log2 } => {
                 assert_eq!(layout.home_of(first), Some(NodeId(0)), "the first block is at node 0");
-                let expected = NodeId((((last - first) >> log2) % layout.nodes()) as u8);
+                let expected = NodeId::of((((last - first) >> log2) % layout.nodes()) as usize);
                 assert_eq!(layout.home_of(last), Some(expected));
             }
         }
@@ -132,7 +132,7 @@ fn run(seed: u64, (limit_pages, size): (u32, UnitSize), nodes: u32, operations: 
         if random.below(10) < if is_growing { 7 } else { 3 } {
             let (size, policy) = (random.size(), random.policy(u64::from(nodes)));
             let align = if random.below(4) == 0 { 1 << random.below(22) } else { 1 };
-            let node = NodeId(random.below(u64::from(nodes)) as u8);
+            let node = NodeId::of(random.below(u64::from(nodes)) as usize);
             match heap.alloc(size, align, policy, node) {
                 Some(placed) => model.add(layout, placed, size, align, node),
                 None => exhausted += 1,

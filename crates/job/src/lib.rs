@@ -152,7 +152,7 @@ impl Job {
     /// As [`Job::variant`].
     #[must_use]
     pub fn descriptors_at(&self, node: u32) -> Vec<i32> {
-        let reach = self.reach(NodeId(node as u8));
+        let reach = self.reach(NodeId::of(node as usize));
         let mapped = self.memory.iter().zip(0..).filter(|&(_, of)| reach.maps(NodeId(of)));
         mapped.flat_map(|(memory, _)| [memory.frames, memory.segment]).chain(self.common_descriptors()).collect()
     }

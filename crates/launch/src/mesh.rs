@@ -8,7 +8,7 @@ use finespun_errors::Code;
 use finespun_job::Job;
 use finespun_sys::descriptors;
 use finespun_transport::wire::{self, HELLO_BYTES, Hello, Token, WireError};
-use finespun_types::NodeId;
+use finespun_types::{NodeId, NodeIndex};
 
 /// How long all nodes may take to find each other. Where a node ends meanwhile, the launcher ends the job sooner.
 const WIRING: Duration = Duration::from_secs(20);
@@ -29,7 +29,7 @@ pub fn wire_mesh(
     if ports.len() != job.nodes as usize {
         return Err((Code::Bug, format!("{} ports for {} nodes", ports.len(), job.nodes)));
     }
-    let me = NodeId(u8::try_from(node).map_err(|_| (Code::Bug, format!("node {node}")))?);
+    let me = NodeId(NodeIndex::try_from(node).map_err(|_| (Code::Bug, format!("node {node}")))?);
     let hello = hello();
     let deadline = Instant::now() + WIRING;
     let connected =

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use finespun_job::Job;
 use finespun_runtime::service::Service;
-use finespun_types::NodeId;
+use finespun_types::{NodeId, NodeIndex};
 
 /// The running service of a node; nothing runs where nodes reach each other's memory.
 pub struct Running(Option<Service>);
@@ -20,7 +20,7 @@ pub fn start(job: &Job, node: u32, sockets: &[Option<OwnedFd>], reports: OwnedFd
     if !job.sends_messages() {
         return Ok(Running(None));
     }
-    let node = u8::try_from(node).map(NodeId).map_err(io::Error::other)?;
+    let node = NodeIndex::try_from(node).map(NodeId).map_err(io::Error::other)?;
     let duplicate = |socket: &Option<OwnedFd>| socket.as_ref().map(OwnedFd::try_clone).transpose();
     let sockets = sockets.iter().map(duplicate).collect::<io::Result<_>>()?;
     Ok(Running(Some(Service::start(job, node, sockets, reports)?)))

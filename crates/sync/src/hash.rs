@@ -24,7 +24,7 @@ pub fn place(address: u64, nodes: u32, tables: u32, words: u32) -> Place {
     let node = ((hash >> 48) * u64::from(nodes)) >> 16;
     let table = ((hash >> 32 & 0xffff) * u64::from(tables)) >> 16;
     let word = ((hash & 0xffff) * u64::from(words)) >> 16;
-    Place { node: NodeId(node as u8), table: table as u32, word: word as u32 }
+    Place { node: NodeId::of(node as usize), table: table as u32, word: word as u32 }
 }
 
 /// The bucket of `address` in a table of `buckets`.

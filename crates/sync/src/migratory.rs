@@ -51,7 +51,8 @@ pub struct Place {
     pub me: NodeId,
     /// The manager of the mutex.
     pub manager: NodeId,
-    /// How many hand-overs inside the node, one after the other, may go before another node that waits.
+    /// How many hand-overs inside the node, one after the other, may go before another node that waits; 64 or more are
+    /// no bound.
     pub local_max: u8,
 }
 
@@ -186,17 +187,22 @@ impl Step {
     }
 }
 
+/// The bits of a node's number plus one, in the words of a lock.
+const NODE: u32 = (1 << 12) - 1;
+/// The most hand-overs that the words of a lock count: further ones are not told apart.
+const PASSES_MAX: u8 = (1 << 6) - 1;
+
 impl Lock {
     /// The lock that `words` stand for. Zeros are a mutex that nobody has used.
     pub(crate) fn from_words([holder, rest]: [u32; 2]) -> Self {
-        let node = |at: u32| (rest >> at & 0xff).checked_sub(1).map(|node| NodeId(node as u8));
+        let node = |at: u32| (rest >> at & NODE).checked_sub(1).map(|node| NodeId::of(node as usize));
         let part = match (holder.checked_sub(1), rest & 0b11) {
             (Some(holder), _) => Part::Held(ProcessorId(holder)),
             (None, 1) => Part::Asking,
             (None, 2) => Part::Free,
             (None, _) => Part::Elsewhere,
         };
-        Self { part, next: node(8), passes: (rest >> 16) as u8, tail: node(24) }
+        Self { part, next: node(8), passes: (rest >> 2) as u8 & PASSES_MAX, tail: node(20) }
     }
 
     /// The words that stand for the lock.
@@ -208,7 +214,8 @@ impl Lock {
             Part::Free => (0, 2),
             Part::Held(holder) => (holder.0 + 1, 0),
         };
-        [holder, part | node(self.next, 8) | u32::from(self.passes) << 16 | node(self.tail, 24)]
+        debug_assert!(self.passes <= PASSES_MAX, "no more hand-overs than a word has room for");
+        [holder, part | u32::from(self.passes) << 2 | node(self.next, 8) | node(self.tail, 20)]
     }
 
     /// One row per (part, event), given the first of the node's own processors that wait.
@@ -310,7 +317,7 @@ impl Lock {
     }
 
     fn handed_to(self, heir: ProcessorId) -> (Self, Step) {
-        let passes = if self.next.is_some() { self.passes + 1 } else { 0 };
+        let passes = if self.next.is_some() { (self.passes + 1).min(PASSES_MAX) } else { 0 };
         (Self { part: Part::Held(heir), passes, ..self }, Step::line(Line::FirstGoes))
     }
 
@@ -364,7 +371,7 @@ mod tests {
     fn every_lock_survives_its_two_words() {
         for part in [Part::Elsewhere, Part::Asking, Part::Free, Part::Held(P), Part::Held(ProcessorId(0))] {
             for node in [None, Some(NodeId(0)), Some(NodeId(63))] {
-                for passes in [0, 255] {
+                for passes in [0, PASSES_MAX] {
                     let lock = Lock { part, next: node, passes, tail: node };
                     assert_eq!(Lock::from_words(lock.to_words()), lock);
                 }

@@ -80,7 +80,7 @@ impl<F: AsFd + Send + Sync> Loopback<F> {
         let attach = |node: usize| {
             // SAFETY: the part lies in the memory, checked above, and what `Shared::attach` asks of the caller is what this
             // function asks of its own.
-            unsafe { Shared::attach(memory.add(node * part), part, NodeId(node as u8), nodes) }
+            unsafe { Shared::attach(memory.add(node * part), part, NodeId::of(node), nodes) }
         };
         Ok(Self { me, parts: (0..nodes).map(attach).collect::<Result<_, _>>()?, doorbells })
     }

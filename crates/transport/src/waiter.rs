@@ -76,7 +76,7 @@ impl Waiter<'_> {
                 ALSO => return Some(Wait::Also),
                 ROOM => forget_room(&self.mesh.room),
                 node => {
-                    let peer = NodeId(node as u8);
+                    let peer = NodeId::of(node as usize);
                     if self.mesh.gone().contains(peer) {
                         // Its end would be told for ever. An error says that it is forgotten already.
                         let _ = epoll::delete(&self.watched, self.mesh.socket(peer));

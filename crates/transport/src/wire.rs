@@ -106,7 +106,7 @@ impl Gathering {
     }
 
     fn absent(&self) -> impl Iterator<Item = NodeId> {
-        let nodes = (0..self.connected.sockets.len()).map(|node| NodeId(node as u8));
+        let nodes = (0..self.connected.sockets.len()).map(NodeId::of);
         nodes.filter(|&node| node != self.me && self.connected.sockets[usize::from(node.0)].is_none())
     }
 

@@ -187,7 +187,7 @@ fn memory_that_does_not_fit_is_refused() {
 }
 
 /// Nodes 0 and 1 send node 2 a message each, by turns, 200 times; the order in which they arrive.
-fn arrivals(seed: u64) -> Vec<(u8, u64)> {
+fn arrivals(seed: u64) -> Vec<(u16, u64)> {
     let job = Job::of(3);
     let [zero, one, two] = [N0, N1, N2].map(|me| Delay::new(job.process(me), seed << 8 | u64::from(me.0)));
     let mut arrived = Vec::new();

@@ -21,7 +21,7 @@ fn hello(node: u8) -> Hello {
 }
 
 fn join(me: u8, listener: TcpListener, ports: &[u16], token: &Token) -> Result<Connected, WireError> {
-    wire::connect_mesh(NodeId(me), listener, ports, token, &hello(me), far_away())
+    wire::connect_mesh(NodeId(me.into()), listener, ports, token, &hello(me), far_away())
 }
 
 fn listeners(count: usize) -> (Vec<TcpListener>, Vec<u16>) {

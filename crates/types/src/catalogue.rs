@@ -5,7 +5,7 @@
 //! the enum says so: `enum Mine in 3 words { .. }`. Bits that no field uses are zero, and a word with another value there is refused. An enum may take in another one's messages:
 //! `enum Mine: Theirs(Other) { .. }` has a variant `Theirs`, and their numbers.
 
-use crate::nouns::{NODES_MAX, NodeId, ProcessorId, UnitId};
+use crate::nouns::{NODES_MAX, NodeId, NodeIndex, ProcessorId, UnitId};
 use crate::set::{NodeSet, Set};
 
 /// A value that stands in some bytes of a message's word.
@@ -47,13 +47,13 @@ impl Field for bool {
 }
 
 impl Field for NodeId {
-    const BYTES: u32 = 1;
+    const BYTES: u32 = size_of::<NodeIndex>() as u32;
 
     fn to_number(self) -> u64 {
         u64::from(self.0)
     }
     fn of_number(number: u64) -> Option<Self> {
-        (number < NODES_MAX as u64).then_some(Self(number as u8))
+        (number < NODES_MAX as u64).then_some(Self(number as NodeIndex))
     }
 }
 

@@ -13,5 +13,5 @@ mod set;
 
 pub use counters::{Bucket, Counter, Counters};
 pub use geometry::{PAGE_BYTES, UnitSize};
-pub use nouns::{Access, NODES_MAX, NodeId, ProcessorId, SPACE_BASE, UnitId, VIEWS_MAX, ViewId};
+pub use nouns::{Access, NODES_MAX, NodeId, NodeIndex, ProcessorId, SPACE_BASE, UnitId, VIEWS_MAX, ViewId};
 pub use set::{NodeSet, Set, ViewSet};

@@ -15,7 +15,30 @@ pub const VIEWS_MAX: usize = 32;
 /// A node: what hardware keeps coherent, with one set of frames.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
-pub struct NodeId(pub u8);
+pub struct NodeId(pub NodeIndex);
+
+/// The number of a node. A live job has [`NODES_MAX`] nodes at most, a simulated one as many as there are numbers.
+pub type NodeIndex = u16;
+
+impl NodeId {
+    /// The node with this number.
+    ///
+    /// # Panics
+    /// In tests, if there is no such number.
+    #[inline]
+    #[must_use]
+    pub const fn of(index: usize) -> Self {
+        debug_assert!(index <= NodeIndex::MAX as usize, "a node has a number");
+        Self(index as NodeIndex)
+    }
+
+    /// Its number, to look it up in a table.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A view: one process of a node, with its own mapping of the node's frames and its own rights to them. It runs
 /// one processor, or several as threads.

@@ -80,7 +80,7 @@ macro_rules! set_of {
                     (rest != 0).then(|| {
                         let first = rest.trailing_zeros();
                         rest &= rest - 1;
-                        $member(first as u8)
+                        $member(first as _)
                     })
                 })
             }

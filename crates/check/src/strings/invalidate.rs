@@ -73,7 +73,7 @@ impl Subject for StringsSc {
     fn masters(copies: &[Unit], _directories: &[Directory]) -> NodeSet {
         let valid = |unit: &Unit| matches!(unit.mode, Mode::Shared | Mode::Upgrading | Mode::Owned);
         let those = copies.iter().enumerate().filter(|(_, unit)| valid(unit));
-        those.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId(node as u8)))
+        those.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId::of(node)))
     }
 }
 

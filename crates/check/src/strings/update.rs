@@ -66,7 +66,7 @@ impl Subject for StringsRc {
     /// Every copy has everything.
     fn masters(copies: &[Unit], _directories: &[Directory]) -> NodeSet {
         let valid = copies.iter().enumerate().filter(|(_, unit)| unit.mode == Mode::Valid);
-        valid.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId(node as u8)))
+        valid.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId::of(node)))
     }
 }
 

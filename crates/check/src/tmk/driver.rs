@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
         let copy = self.copy(node, unit);
         let before = copy.unit;
         let mut writers = std::mem::take(&mut copy.writers);
-        let result = copy.unit.on(NodeId(node as u8), &mut writers[..nodes], event);
+        let result = copy.unit.on(NodeId::of(node), &mut writers[..nodes], event);
         copy.writers = writers;
         if bug == Some(Bug::OwedAcrossNotice) && matches!(event, Event::Notice { .. }) {
             (copy.unit.owed, copy.unit.has_twin) = (before.owed, before.has_twin);
@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
                 }
             }
             Action::SendDiffs { to, after, upto } => {
-                let want = Want { writer: NodeId(node as u8), after, upto };
+                let want = Want { writer: NodeId::of(node), after, upto };
                 let kept: Vec<Diff> = copy.diffs.iter().filter(|diff| want.is_part(diff.index)).cloned().collect();
                 let end = kept.iter().position(|diff| want.reaches(diff.index)).map_or(kept.len(), |last| last + 1);
                 let diffs = kept[..end].to_vec();
@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
             Action::Install => copy.frame = page.unwrap_or_default(),
             Action::Apply { twin } => {
                 let mut diffs = std::mem::take(&mut copy.inbox);
-                diffs.sort_by_key(|diff| lazy::order(diff.stamp, NodeId(diff.from), diff.index));
+                diffs.sort_by_key(|diff| lazy::order(diff.stamp, NodeId(diff.from.into()), diff.index));
                 if apply_in_disorder {
                     diffs.reverse();
                 }
@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
 
     /// A message arrives.
     pub(super) fn receive(&mut self, task: usize, Envelope { from, to, letter }: Envelope) -> Result<(), Broken> {
-        let (sender, node) = (NodeId(from), usize::from(to));
+        let (sender, node) = (NodeId(from.into()), usize::from(to));
         match letter {
             Letter::AskDiffs(unit, after, upto) => {
                 self.present(task, node, unit, Event::AskDiffs { from: sender, after, upto }, None)
@@ -277,21 +277,21 @@ impl<'a> Run<'a> {
                 return Err(Broken::new(CARRIED, format!("n{node} lacks intervals of n{writer} in {time:?}")));
             }
         }
-        self.world.knowledge(node).heard(NodeId(from), time);
+        self.world.knowledge(node).heard(NodeId(from.into()), time);
         Ok(())
     }
 
     /// The intervals that a message of `node` to another must carry with `time`.
     pub(super) fn news(&mut self, node: usize, to: usize, time: &Times) -> Vec<Vec<Interval>> {
         let knowledge = self.world.knowledge(node);
-        let ranges: Vec<_> = (0..time.len()).map(|writer| knowledge.news(NodeId(to as u8), time, writer)).collect();
+        let ranges: Vec<_> = (0..time.len()).map(|writer| knowledge.news(NodeId::of(to), time, writer)).collect();
         let log = &self.world.nodes[node].log;
         let within = |(log, &(after, upto)): (&Vec<Interval>, &(u32, u32))| {
             log.iter().filter(|interval| interval.index > after && interval.index <= upto).cloned().collect()
         };
         let news = log.iter().zip(&ranges).map(within).collect();
         if node != to {
-            self.world.knowledge(node).sent(NodeId(to as u8), time);
+            self.world.knowledge(node).sent(NodeId::of(to), time);
         }
         news
     }

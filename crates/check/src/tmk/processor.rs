@@ -133,7 +133,7 @@ impl Run<'_> {
             }
             Doing::Acquiring { left, upto, stamp } => match left.first() {
                 Some(&(unit, from, index, stamp)) => {
-                    self.present_own(task, unit, Event::Notice { from: NodeId(from), index, stamp })
+                    self.present_own(task, unit, Event::Notice { from: NodeId(from.into()), index, stamp })
                 }
                 None => self.end_acquire(task, &upto, stamp),
             },
@@ -148,7 +148,7 @@ impl Run<'_> {
             Doing::Collecting { left } => match left.first() {
                 Some(&(unit, from, index)) => {
                     let upto = self.world.processors[task].collects.clone();
-                    self.present_own(task, unit, Event::Collect { from: NodeId(from), index, upto: &upto })
+                    self.present_own(task, unit, Event::Collect { from: NodeId(from.into()), index, upto: &upto })
                 }
                 None => self.end_collection(task),
             },
@@ -329,7 +329,7 @@ impl Run<'_> {
             for interval in node.log[usize::from(writer)].iter().filter(new) {
                 highest = highest.max(interval.stamp);
                 let units = (0..8).filter(|unit| interval.units & 1 << unit != 0);
-                left.extend(units.map(|unit| (unit, writer, interval.index, interval.stamp)));
+                left.extend(units.map(|unit| (unit, writer as u8, interval.index, interval.stamp)));
             }
         }
         self.log(|| format!("n{seat} p{task} acquires {upto:?}: {left:?}"));

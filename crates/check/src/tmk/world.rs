@@ -296,7 +296,7 @@ impl World {
     /// A node's knowledge.
     pub fn knowledge(&mut self, node: usize) -> Knowledge<'_> {
         let Node { seen, granted, known, told, clock, .. } = &mut self.nodes[node];
-        Knowledge { me: NodeId(node as u8), seen, granted, known, told, clock }
+        Knowledge { me: NodeId::of(node), seen, granted, known, told, clock }
     }
 }
 

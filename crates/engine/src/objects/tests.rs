@@ -22,7 +22,7 @@ struct Stripe {
 #[derive(Debug, PartialEq, Eq)]
 enum Did {
     Answer(u32, Mailbox, u64),
-    Send(u8, u8, Message),
+    Send(u16, u16, Message),
     Start(u32, u64),
 }
 
@@ -30,7 +30,7 @@ struct Driver {
     stripes: [Stripe; 2],
     threads: (threads::Header, Vec<Slot>),
     /// The nodes whose tables it runs.
-    runs: Vec<u8>,
+    runs: Vec<u16>,
     puts_off: bool,
     is_under_lock: bool,
     /// What it did, and whether that was under the lock of a table.
@@ -39,7 +39,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(runs: &[u8]) -> Self {
+    fn new(runs: &[u16]) -> Self {
         let stripe = || Stripe {
             header: Header::default(),
             buckets: [0; 4],
@@ -81,7 +81,7 @@ impl Keepers for Driver {
         Place { node: NodeId(0), table: 0, word: 0 }
     }
     fn node_with(&self, who: ProcessorId) -> NodeId {
-        NodeId((who.0 / PER_NODE) as u8)
+        NodeId::of((who.0 / PER_NODE) as usize)
     }
     fn puts_off(&self) -> bool {
         self.puts_off

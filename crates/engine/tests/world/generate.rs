@@ -423,7 +423,7 @@ impl Witness {
     fn allocate(&mut self, who: usize, words: usize, random: &mut Random) {
         let nodes = self.program.shape.nodes;
         let policy = match random.below(4) {
-            0 => Policy::On(NodeId(random.below(nodes) as u8)),
+            0 => Policy::On(NodeId::of(random.below(nodes))),
             1 => Policy::Cyclic { block_pages_log2: random.below(2) as u8 },
             _ => Policy::FirstTouch,
         };

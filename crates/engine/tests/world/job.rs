@@ -258,7 +258,7 @@ impl<'p, P: Subject> Job<'p, P> {
     pub fn seat(&self, who: usize) -> (NodeId, ViewId) {
         let view = who / self.program.shape.threads;
         let views = self.program.shape.views;
-        (NodeId((view / views) as u8), ViewId((view % views) as u8))
+        (NodeId::of(view / views), ViewId((view % views) as u8))
     }
 
     pub fn view(&mut self, node: NodeId, view: ViewId) -> &mut View {
@@ -272,7 +272,7 @@ impl<'p, P: Subject> Job<'p, P> {
             return Role::Channel(channel / nodes, channel % nodes);
         };
         match view < nodes * views {
-            true => Role::Revoker(NodeId((view / views) as u8), ViewId((view % views) as u8)),
+            true => Role::Revoker(NodeId::of(view / views), ViewId((view % views) as u8)),
             false => Role::Late,
         }
     }
@@ -391,13 +391,13 @@ impl<'p, P: Subject> Job<'p, P> {
             Some(Packet::Ask { .. } | Packet::Answer { .. } | Packet::Begin { .. } | Packet::Migratory { .. })
             | None => None,
         };
-        if unit.is_some_and(|unit| !self.may_lock(task, NodeId(to as u8), unit)) {
+        if unit.is_some_and(|unit| !self.may_lock(task, NodeId::of(to), unit)) {
             return;
         }
         let Some(packet) = self.network.take(from, to) else { return };
         match packet {
             Packet::Unit { unit, msg, payload } => {
-                let (from, to) = (NodeId(from as u8), NodeId(to as u8));
+                let (from, to) = (NodeId::of(from), NodeId::of(to));
                 self.within((task, unit), |nest, scene| nest.deliver(scene, from, to, msg, payload));
             }
             Packet::Ask { who, request } => self.serve(to, who, request),

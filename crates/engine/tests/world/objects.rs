@@ -135,7 +135,7 @@ impl<P: Subject> Keepers for Job<'_, P> {
     }
 
     fn node_with(&self, who: ProcessorId) -> NodeId {
-        NodeId(self.node_of(who.0 as usize) as u8)
+        NodeId::of(self.node_of(who.0 as usize))
     }
 
     fn on_object(
@@ -230,7 +230,7 @@ impl<P: Subject> Job<'_, P> {
         let asker = ProcessorId(who as u32);
         let refused = match request {
             Request::Object(event) => objects::serve(self, asker, event),
-            Request::Migratory(mutex, event) => self.serve_migratory(NodeId(manager as u8), asker, mutex, &event),
+            Request::Migratory(mutex, event) => self.serve_migratory(NodeId::of(manager), asker, mutex, &event),
             Request::Thread(event) => objects::run_threads(self, event),
             Request::Allocate { object, words, policy } => return self.allocate(who, (object, words), policy),
             Request::Free { object } => return self.free(who, object),
@@ -261,13 +261,13 @@ impl<P: Subject> Job<'_, P> {
     /// A mutex's message came.
     pub fn receive_mutex(&mut self, node: usize, mutex: u64, message: Message) {
         let event = migratory::Event::Receive(message);
-        if let Err(Refusal::Object(error)) = objects::run_mutex(self, NodeId(node as u8), mutex, &event) {
+        if let Err(Refusal::Object(error)) = objects::run_mutex(self, NodeId::of(node), mutex, &event) {
             self.fail(REFUSED, format!("{error:?}"));
         }
     }
 
     fn allocate(&mut self, who: usize, (object, words): (u8, u8), policy: Policy) {
-        let (size, node) = (u64::from(words) * WORD_BYTES as u64, NodeId(self.node_of(who) as u8));
+        let (size, node) = (u64::from(words) * WORD_BYTES as u64, NodeId::of(self.node_of(who)));
         let (offset, _) = match self.keeper.on_heap(Call::Allocate { size, align: WORD_BYTES as u64, policy, node }) {
             Ok(placed) => placed,
             Err(refused) => return self.fail(REFUSED, format!("{refused:?}")),

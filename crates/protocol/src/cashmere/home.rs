@@ -1,6 +1,6 @@
 //! The home side: the directory entry of one unit; and the manager's entry, where first touch decides the home.
 
-use finespun_types::{NodeId, NodeSet};
+use finespun_types::{NodeId, NodeIndex, NodeSet};
 use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Actions, Impossible, Msg, Phase};
@@ -122,7 +122,7 @@ impl Directory {
 /// The manager's entry of one unit: who is home, decided by first touch [Cashmere05 §2.3.1.1]. All-zero: nobody yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(transparent)]
-pub struct Homes(u8);
+pub struct Homes(NodeIndex);
 
 impl Homes {
     /// One row: the first node that asks becomes home.

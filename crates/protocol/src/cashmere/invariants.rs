@@ -111,5 +111,5 @@ fn nothing_open(whole: &Whole<'_>) -> bool {
 }
 
 fn nodes<'a>(whole: &Whole<'a>) -> impl Iterator<Item = (NodeId, &'a Unit)> {
-    whole.units.iter().enumerate().map(|(node, unit)| (NodeId(node as u8), unit))
+    whole.units.iter().enumerate().map(|(node, unit)| (NodeId::of(node), unit))
 }

@@ -1,6 +1,6 @@
 //! A node's copy of one unit, and what the node's views may do with it.
 
-use finespun_types::{Access, NodeId, NodeSet, ViewId, ViewSet};
+use finespun_types::{Access, NodeId, NodeIndex, NodeSet, ViewId, ViewSet};
 use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Actions, Event, Impossible, Mode, Msg};
@@ -31,7 +31,7 @@ pub struct Unit {
     /// What the node has.
     pub mode: Mode,
     /// The home plus one; 0: not known.
-    home_plus_one: u8,
+    home_plus_one: NodeIndex,
     /// The view whose flush is under way plus one; 0: none.
     flusher_plus_one: u8,
     /// Notices of that flush not yet acknowledged.

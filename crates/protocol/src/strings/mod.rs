@@ -11,13 +11,13 @@
 pub mod invalidate;
 pub mod update;
 
-use finespun_types::NodeId;
+use finespun_types::{NodeId, NodeIndex};
 use zerocopy::{FromZeros, Immutable};
 
 /// The manager's entry of one unit: who is home, decided by first touch. All-zero: nobody yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromZeros, Immutable)]
 #[repr(transparent)]
-pub struct FirstTouch(u8);
+pub struct FirstTouch(NodeIndex);
 
 impl FirstTouch {
     /// A node asks: the first one becomes home.

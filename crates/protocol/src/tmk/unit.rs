@@ -1,6 +1,6 @@
 //! A node's copy of one unit: which intervals wrote it, and whose stores the copy has.
 
-use finespun_types::{Access, NodeId};
+use finespun_types::{Access, NodeId, NodeIndex};
 
 /// What a node knows of one writer of one unit. All-zero: it never wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,7 +46,7 @@ pub struct Unit {
     /// Answers due.
     pub awaiting: u8,
     /// The node of the interval with the highest stamp known to have written the unit, plus one; 0: nobody.
-    last_plus_one: u8,
+    last_plus_one: NodeIndex,
     /// Its stamp.
     pub last_stamp: u32,
     /// The last ended interval whose stores only frame and twin tell; 0: none.

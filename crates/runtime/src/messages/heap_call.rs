@@ -2,7 +2,7 @@
 
 use finespun_engine::allocation::Call;
 use finespun_heap::Policy;
-use finespun_types::NodeId;
+use finespun_types::{NodeId, NodeIndex};
 
 /// The number of [`Call::Free`] on the wire.
 const FREE: u8 = 2;
@@ -36,7 +36,7 @@ pub fn parse(number: u8, [a, b, c]: [u64; 3], node: NodeId) -> Option<Call> {
             let detail = (c >> 8) as u8;
             let policy = match c & 0xff {
                 0 => Policy::FirstTouch,
-                1 => Policy::On(NodeId(detail)),
+                1 => Policy::On(NodeId((c >> 8) as NodeIndex)),
                 2 => Policy::Cyclic { block_pages_log2: detail },
                 _ => return None,
             };

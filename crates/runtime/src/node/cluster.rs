@@ -70,7 +70,7 @@ impl Cluster {
         let mut nodes = Vec::with_capacity(shape.nodes);
         for (node, memory) in job.memory.iter().enumerate() {
             let map = || Segment::map(fd_of(memory.segment), fd_of(memory.frames), shape);
-            nodes.push(reach.maps(NodeId(node as u8)).then(map).transpose()?);
+            nodes.push(reach.maps(NodeId::of(node)).then(map).transpose()?);
         }
         let engine = Engine::of(shape.family);
         let mut cluster = Self {
@@ -160,10 +160,10 @@ impl Cluster {
     pub fn slot_of(&self, who: ProcessorId) -> (NodeId, usize) {
         let (who, each, all) = (who.0 as usize, self.shape.processors_per_node(), self.shape.processors());
         if who < all {
-            (NodeId((who / each) as u8), who % each)
+            (NodeId::of(who / each), who % each)
         } else {
             let guest = who - all;
-            (NodeId((guest / GUESTS) as u8), each + guest % GUESTS)
+            (NodeId::of(guest / GUESTS), each + guest % GUESTS)
         }
     }
 

@@ -8,7 +8,7 @@ use finespun_job::{self as job, Faults, Job, NodeMemory, Transport};
 use finespun_sys::descriptors::keep;
 use finespun_sys::machine;
 use finespun_sys::view::Mechanism;
-use finespun_types::{NodeId, SPACE_BASE, UnitSize, ViewId};
+use finespun_types::{NodeId, NodeIndex, SPACE_BASE, UnitSize, ViewId};
 
 use crate::node::failure::Failure;
 use crate::node::limits;
@@ -49,7 +49,7 @@ impl Inherited {
         };
         let inherited = Self {
             job: parsed,
-            node: NodeId(number(job::ENV_NODE)?.unwrap_or(0) as u8),
+            node: NodeId(number(job::ENV_NODE)?.unwrap_or(0) as NodeIndex),
             view: ViewId(number(job::ENV_VIEW)?.unwrap_or(0) as u8),
             sockets,
             control: number(job::ENV_CONTROL)?.and_then(descriptors::own),

@@ -48,7 +48,7 @@ pub fn allocate(size: u64, align: u64, home: Home) -> Result<Allocated> {
     inside(move |entered| {
         let policy = match home {
             Home::FirstTouch => Policy::FirstTouch,
-            Home::Node(node) if node < entered.cluster.shape.nodes => Policy::On(NodeId(node as u8)),
+            Home::Node(node) if node < entered.cluster.shape.nodes => Policy::On(NodeId::of(node)),
             Home::Node(node) => {
                 let what = format!("fsp_malloc_on: node {node} of {}", entered.cluster.shape.nodes);
                 return Err(Failure { code: Code::Argument, what });

@@ -106,7 +106,7 @@ fn arrive_directly(cluster: &Cluster, round: u32, each: u32) -> Result<(), Failu
     }
     // Nobody comes for the next round before this one is open.
     arrived.fetch_sub(all, Ordering::SeqCst);
-    for node in (0..cluster.shape.nodes).map(|node| NodeId(node as u8)).filter(|node| *node != cluster.me) {
+    for node in (0..cluster.shape.nodes).map(NodeId::of).filter(|node| *node != cluster.me) {
         count_message(node);
         open(cluster, node);
     }

@@ -104,7 +104,7 @@ pub fn serve_commands(cluster: &Cluster, slot_index: usize, run: impl Fn(u64, u6
 /// Tells every serving processor of the job to end.
 pub fn stop_all(cluster: &Cluster) {
     for node in 0..cluster.shape.nodes {
-        let node = NodeId(node as u8);
+        let node = NodeId::of(node);
         if cluster.reach.runs_tables_of(node) {
             commands::end(cluster, node, 0..cluster.shape.processors_per_node());
         } else {

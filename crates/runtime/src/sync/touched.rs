@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     /// The answer of node 0 of two, which manage 16 units each by turns.
-    fn answer_of(manager: u8, units: Range<u32>, touched: impl Fn(u32) -> bool) -> Told {
+    fn answer_of(manager: u16, units: Range<u32>, touched: impl Fn(u32) -> bool) -> Told {
         answer(units, |unit| (unit.0 / 16 % 2 == u32::from(manager)).then(|| touched(unit.0)))
     }
 

@@ -52,7 +52,7 @@ pub struct Head {
 impl Head {
     /// Where it stands in the order in which diffs are applied.
     pub fn order(&self) -> (u32, NodeId, u32) {
-        lazy::order(self.stamp, NodeId(self.from as u8), self.index)
+        lazy::order(self.stamp, NodeId::of(self.from as usize), self.index)
     }
 }
 

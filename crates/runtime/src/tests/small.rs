@@ -95,7 +95,7 @@ impl Small {
         let sockets = Sockets::new(made.nodes as usize);
         let mut small = Self { processors: Vec::new(), services: Vec::new(), _memory: kept };
         for node in 0..made.nodes as usize {
-            let join = || join(&job, NodeId(node as u8), sockets.of(node));
+            let join = || join(&job, NodeId::of(node), sockets.of(node));
             for view in 0..made.views {
                 small.processors.push(Processor::new(join(), ViewId(view as u8), made.several_threads));
             }

@@ -4,7 +4,7 @@ mod world;
 
 use finespun_sync::Thin;
 use finespun_sync::migratory::{Action, Event, Message, Part, Place};
-use finespun_types::NodeId;
+use finespun_types::{NodeId, NodeIndex};
 use world::Step::{Await, Back, Enqueue, Leave, Lock, Put, Signal, SkipIfItem, Take, Try, Unlock};
 use world::{LOCAL_MAX, Setting, Step, Store, explore};
 
@@ -12,24 +12,24 @@ const M: u64 = 0x2000_0000_0000;
 const M2: u64 = 0x2000_0000_0008;
 const C: u64 = 0x2000_0000_0010;
 
-type Scripts = Vec<(u8, Vec<Step>)>;
+type Scripts = Vec<(NodeIndex, Vec<Step>)>;
 type Bug = fn(Place, &Event, &Store, &mut Store, &mut Vec<Action>);
 
-fn world(manager: u8, scripts: Scripts, bug: Bug) -> Result<usize, String> {
+fn world(manager: NodeIndex, scripts: Scripts, bug: Bug) -> Result<usize, String> {
     explore(&setting(manager, scripts, bug), &[M, M2])
 }
 
 /// The same with a word beside each table.
-fn world_with_words(manager: u8, scripts: Scripts, bug: Bug) -> Result<usize, String> {
+fn world_with_words(manager: NodeIndex, scripts: Scripts, bug: Bug) -> Result<usize, String> {
     explore(&Setting { has_words: true, ..setting(manager, scripts, bug) }, &[M, M2])
 }
 
-fn setting(manager: u8, scripts: Scripts, bug: Bug) -> Setting {
+fn setting(manager: NodeIndex, scripts: Scripts, bug: Bug) -> Setting {
     Setting { scripts, manager, local_max: LOCAL_MAX, has_words: false, is_late: false, bug }
 }
 
 /// How many states there are when nothing is wrong. With words beside the tables nothing is wrong either.
-fn states(manager: u8, scripts: Scripts) -> usize {
+fn states(manager: NodeIndex, scripts: Scripts) -> usize {
     world_with_words(manager, scripts.clone(), |_, _, _, _, _| {}).unwrap_or_else(|why| panic!("with words: {why}"));
     world(manager, scripts, |_, _, _, _, _| {}).unwrap_or_else(|why| panic!("{why}"))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use finespun_sync::migratory::{Action, Event, Message, Part, Place};
 use finespun_sync::{Entry, Event as Object, Grant, Header, Quick, Table, Thin, Waiter, Word};
-use finespun_types::{NodeId, ProcessorId};
+use finespun_types::{NodeId, NodeIndex, ProcessorId};
 
 /// One step of a processor's script. Every step is a point where anything else may come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +32,8 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// By processor: its node, and what it does.
-    pub scripts: Vec<(u8, Vec<Step>)>,
-    pub manager: u8,
+    pub scripts: Vec<(NodeIndex, Vec<Step>)>,
+    pub manager: NodeIndex,
     pub local_max: u8,
     /// Is there a word beside each node's table? One for all mutexes.
     pub has_words: bool,
@@ -217,7 +217,7 @@ impl World {
     }
 
     /// The caller has released.
-    fn unlock(&mut self, setting: &Setting, node: u8, mutex: u64, who: ProcessorId) -> Result<(), String> {
+    fn unlock(&mut self, setting: &Setting, node: NodeIndex, mutex: u64, who: ProcessorId) -> Result<(), String> {
         self.assert_inside(mutex, who)?;
         self.inside.remove(&mutex);
         self.unreleased.remove(&mutex);

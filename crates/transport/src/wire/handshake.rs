@@ -79,7 +79,7 @@ impl Handshake {
     pub(super) fn connecting(identity: &Identity<'_>, stream: TcpStream, to: NodeId) -> Result<Self, WireError> {
         let mut opening = [0; OPENING_BYTES];
         opening[..4].copy_from_slice(&MAGIC);
-        opening[4..8].copy_from_slice(&[VERSION, identity.me.0, to.0, 0]);
+        opening[4..8].copy_from_slice(&[VERSION, byte_of(identity.me), byte_of(to), 0]);
         opening[8..NAMED_BYTES].copy_from_slice(&nonce()?);
         let seal = seal(identity.token, &opening).finalize().into_bytes();
         opening[NAMED_BYTES..].copy_from_slice(&seal);
@@ -168,7 +168,7 @@ impl Handshake {
                     return Ok(Progress::Wrong);
                 }
                 let is_sealed = seal(identity.token, &self.opening).verify_slice(&self.opening[NAMED_BYTES..]).is_ok();
-                self.sealed_by = is_sealed.then_some(NodeId(self.opening[5]));
+                self.sealed_by = is_sealed.then_some(NodeId(self.opening[5].into()));
                 self.challenge = nonce()?;
                 self.unsent.extend_from_slice(&self.challenge);
                 self.step = Step::Connector;
@@ -185,10 +185,12 @@ impl Handshake {
                 self.prove(Role::Accepting, identity);
                 self.step = Step::Answer(hello);
             }
-            Step::Answer(hello) => return Ok(Progress::Proven(NodeId(self.opening[5]), hello)),
+            Step::Answer(hello) => return Ok(Progress::Proven(NodeId(self.opening[5].into()), hello)),
             Step::Acceptor => {
                 let hello = self.proven_hello(Role::Accepting, identity);
-                return Ok(hello.map_or(Progress::Wrong, |hello| Progress::Proven(NodeId(self.opening[6]), hello)));
+                return Ok(
+                    hello.map_or(Progress::Wrong, |hello| Progress::Proven(NodeId(self.opening[6].into()), hello))
+                );
             }
         }
         Ok(Progress::Waiting)
@@ -197,8 +199,8 @@ impl Handshake {
     /// Is the opening one from a node that connects to us?
     fn is_for(&self, identity: &Identity<'_>) -> bool {
         let [version, from, to, spare] = [4, 5, 6, 7].map(|at| self.opening[at]);
-        let is_higher = from > identity.me.0 && usize::from(from) < identity.nodes;
-        self.opening[..4] == MAGIC && version == VERSION && is_higher && to == identity.me.0 && spare == 0
+        let is_higher = from > byte_of(identity.me) && usize::from(from) < identity.nodes;
+        self.opening[..4] == MAGIC && version == VERSION && is_higher && to == byte_of(identity.me) && spare == 0
     }
 
     fn prove(&mut self, role: Role, identity: &Identity<'_>) {
@@ -245,4 +247,8 @@ fn nonce() -> Result<[u8; NONCE_BYTES], WireError> {
     let mut nonce = [0; NONCE_BYTES];
     getrandom::fill(&mut nonce).map_err(|_| WireError::NoRandomness)?;
     Ok(nonce)
+}
+/// A node in an opening. A live job has at most [`NODES_MAX`](finespun_types::NODES_MAX).
+const fn byte_of(node: NodeId) -> u8 {
+    node.0 as u8
 }

@@ -154,7 +154,7 @@ impl<'p> Job<'p> {
     }
 
     fn receive(&mut self, from: usize, to: usize, packet: Packet) {
-        let sender = NodeId(from as u8);
+        let sender = NodeId::of(from);
         match packet {
             Packet::Unit(unit, letter) => {
                 let _ = match letter {

@@ -82,7 +82,7 @@ impl Node {
         };
         let zero = || vec![0; nodes];
         Self {
-            me: NodeId(me as u8),
+            me: NodeId::of(me),
             seen: zero(),
             granted: zero(),
             known: zero(),
@@ -132,7 +132,7 @@ impl Node {
 
     /// The intervals that a message with this time must carry.
     pub fn news(&mut self, to: usize, time: &[u32]) -> Vec<(usize, Interval)> {
-        let (to, mut news) = (NodeId(to as u8), Vec::new());
+        let (to, mut news) = (NodeId::of(to), Vec::new());
         for writer in 0..time.len() {
             let (after, upto) = self.knowledge().news(to, time, writer);
             let within = |interval: &&Interval| interval.index > after && interval.index <= upto;
@@ -150,7 +150,7 @@ impl Node {
                 self.log[writer].push(interval);
             }
         }
-        self.knowledge().heard(NodeId(from as u8), time);
+        self.knowledge().heard(NodeId::of(from), time);
     }
 
     /// The notices of an acquire up to this time: unit, writer, index and stamp.
@@ -170,7 +170,7 @@ impl Node {
         let mut all = Vec::new();
         for (writer, (log, upto)) in self.log.iter().zip(upto).enumerate() {
             for Interval { index, units, .. } in log.iter().filter(|interval| interval.index <= *upto) {
-                all.extend(units.iter().map(|unit| (*unit, NodeId(writer as u8), *index)));
+                all.extend(units.iter().map(|unit| (*unit, NodeId::of(writer), *index)));
             }
         }
         all

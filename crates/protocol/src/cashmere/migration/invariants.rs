@@ -22,7 +22,7 @@ pub const LEADS_HOME: &str =
 pub fn check(copies: &[Copied], entries: &[Entry], in_flight: bool) -> Result<(), &'static str> {
     let mut units = [Unit::default(); NODES_MAX];
     units.iter_mut().zip(copies).for_each(|(unit, copied)| *unit = copied.unit);
-    let homes = (0..copies.len()).filter(|&node| copies[node].unit.is_home(NodeId(node as u8)));
+    let homes = (0..copies.len()).filter(|&node| copies[node].unit.is_home(NodeId::of(node)));
     if homes.count() > 1 {
         return Err(ONE_HOME);
     }

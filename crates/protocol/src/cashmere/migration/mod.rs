@@ -45,7 +45,7 @@
 
 pub mod invariants;
 
-use finespun_types::{Access, NodeId, NodeSet, ViewId};
+use finespun_types::{Access, NodeId, NodeIndex, NodeSet, ViewId};
 use zerocopy::{FromZeros, Immutable};
 
 use super::{Cashmere, Directory, Homes, Mode, Msg as Plain, Phase, Unit};
@@ -252,7 +252,7 @@ pub struct Entry {
     /// As in the other variants; empty while the home is elsewhere.
     pub directory: Directory,
     /// Where this node gave the home to, plus one; 0: it is home, or never was.
-    moved_to_plus_one: u8,
+    moved_to_plus_one: NodeIndex,
 }
 
 impl Entry {

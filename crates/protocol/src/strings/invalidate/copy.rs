@@ -1,6 +1,6 @@
 //! A node's copy of one unit, and what the node's views may do with it.
 
-use finespun_types::{Access, NodeId, ViewId, ViewSet};
+use finespun_types::{Access, NodeId, NodeIndex, ViewId, ViewSet};
 use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Actions, Event, Impossible, Leaving, Mode, Msg};
@@ -23,7 +23,7 @@ pub struct Unit {
     /// What the home has asked back.
     pub leaving: Leaving,
     /// The home plus one; 0: not known.
-    home_plus_one: u8,
+    home_plus_one: NodeIndex,
 }
 
 impl Unit {

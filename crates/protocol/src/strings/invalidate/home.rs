@@ -1,6 +1,6 @@
 //! The home's entry of one unit: who owns or reads it, and who waits.
 
-use finespun_types::{NodeId, NodeSet};
+use finespun_types::{NodeId, NodeIndex, NodeSet};
 use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Actions, Impossible, Msg, Phase};
@@ -19,7 +19,7 @@ pub struct Directory {
     /// The entry's state.
     pub phase: Phase,
     /// The writer being served, or the last one, plus one: the next in turn comes after it.
-    writer_plus_one: u8,
+    writer_plus_one: NodeIndex,
     /// A writer is being served. While recalling, otherwise, the readers are.
     pub for_writer: bool,
     /// The last ones served were readers: a writer is next.

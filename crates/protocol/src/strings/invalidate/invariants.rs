@@ -85,5 +85,5 @@ fn waiting_agree(whole: &Whole<'_>) -> bool {
 
 fn nodes(whole: &Whole<'_>, is_one: impl Fn(&Unit) -> bool) -> NodeSet {
     let those = whole.units.iter().enumerate().filter(|(_, unit)| is_one(unit));
-    those.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId(node as u8)))
+    those.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId::of(node)))
 }

@@ -1,6 +1,6 @@
 //! A node's copy of one unit, and what the node's views may do with it.
 
-use finespun_types::{Access, NodeId, ViewId, ViewSet};
+use finespun_types::{Access, NodeId, NodeIndex, ViewId, ViewSet};
 use zerocopy::{FromZeros, Immutable};
 
 use super::vocabulary::{Action, Actions, Event, Impossible, Mode, Msg};
@@ -17,7 +17,7 @@ pub struct Unit {
     /// What the node has.
     pub mode: Mode,
     /// The home plus one; 0: not known.
-    home_plus_one: u8,
+    home_plus_one: NodeIndex,
     /// On the node's dirty list, or taken from it by a release that has not come to it; there is a twin.
     pub dirty: bool,
     /// The node is the home, and nobody else has a copy: no twin, nothing to send.

@@ -52,7 +52,7 @@ fn nothing_without_copy(whole: &Whole<'_>) -> bool {
 
 fn copies(whole: &Whole<'_>) -> NodeSet {
     let valid = whole.units.iter().enumerate().filter(|(_, unit)| unit.mode == Mode::Valid);
-    valid.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId(node as u8)))
+    valid.fold(NodeSet::EMPTY, |set, (node, _)| set.with(NodeId::of(node)))
 }
 
 fn copies_are_shared(whole: &Whole<'_>) -> bool {

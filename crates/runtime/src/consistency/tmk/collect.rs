@@ -89,7 +89,7 @@ fn begin(cluster: &Cluster, weight: u32) {
 fn for_each_unit(cluster: &Cluster, upto: &Time, mut body: impl FnMut(UnitId, (NodeId, u32))) {
     let oldest = Time::of(cluster.mine().known().collected());
     for writer in 0..cluster.shape.nodes {
-        let node = NodeId(writer as u8);
+        let node = NodeId::of(writer);
         for index in oldest.words()[writer] + 1..=upto.words()[writer] {
             log_of(cluster, node)
                 .interval(node, index)
@@ -128,7 +128,7 @@ fn forget(cluster: &Cluster, upto: &Time, wish: u32) {
     let mut known = node.known();
     for writer in 0..cluster.shape.nodes {
         let last = known.knowledge(cluster.me).known[writer];
-        known.forget(NodeId(writer as u8), upto.words()[writer], last);
+        known.forget(NodeId::of(writer), upto.words()[writer], last);
     }
     known.collected().copy_from_slice(upto.words());
     node.tmk().collections.store(wish, Ordering::Relaxed);

@@ -279,7 +279,7 @@ impl At<'_, '_, '_> {
         }
         loop {
             let left = (0..found.len()).filter(|&writer| next[writer] > 0);
-            let of = |writer: usize| self.cluster.at(NodeId(writer as u8)).diff(Store::Kept, next[writer]);
+            let of = |writer: usize| self.cluster.at(NodeId::of(writer)).diff(Store::Kept, next[writer]);
             let Some(writer) = left.min_by_key(|&writer| of(writer).0.order()) else { return };
             let (head, bytes) = of(writer);
             meter::count(self.cluster, Counter::Bytes, (DIFF_HEADER_BYTES + bytes.len()) as u64);

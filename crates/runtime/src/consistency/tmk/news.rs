@@ -131,7 +131,7 @@ fn send_with(cluster: &Cluster, to: NodeId, time: &Time, with_intervals: bool, s
             let oldest = known.collected()[writer];
             let (after, upto) = known.knowledge(cluster.me).news(to, time.words(), writer);
             for index in after.max(oldest) + 1..=upto {
-                letter.interval(NodeId(writer as u8), index);
+                letter.interval(NodeId::of(writer), index);
             }
         }
         known.knowledge(cluster.me).sent(to, time.words());
@@ -273,7 +273,7 @@ fn log_one(
     if interval.0 <= last {
         return Ok(());
     }
-    known.log(NodeId(writer), interval, units, flags & FIRST != 0, flags & MORE != 0)?;
+    known.log(NodeId(writer.into()), interval, units, flags & FIRST != 0, flags & MORE != 0)?;
     if flags & MORE == 0 {
         known.knowledge(cluster.me).known[usize::from(writer)] = interval.0;
     }

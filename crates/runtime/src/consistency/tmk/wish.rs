@@ -27,6 +27,6 @@ pub fn is_wished(cluster: &Cluster) -> bool {
     (0..cluster.shape.nodes).any(|writer| {
         let oldest = known.collected()[writer];
         let intervals = known.knowledge(cluster.me).known[writer].saturating_sub(oldest);
-        node.log_used(NodeId(writer as u8), intervals) >= WISH_LOG
+        node.log_used(NodeId::of(writer), intervals) >= WISH_LOG
     })
 }
