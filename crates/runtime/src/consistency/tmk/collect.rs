@@ -5,8 +5,8 @@
 //!   the barrier itself, whose grant carries the wish
 //!   Keep     each unit's last writer fetches what its copy lacks; so does a node that has written it later than the barrier
 //!   meet     all copies that others will count on are complete
-//!   Collect  everybody drops what lacks something, then forgets
-//!   meet     nobody asks for a copy that is just being dropped
+//!   Collect  every node drops what lacks something of that
+//!   meet     no node asks for a copy that is just being dropped; then each forgets
 //! ```
 //!
 //! Threads of the program's own that are not at the barrier go on. The intervals that they end are later than the barrier's time, and are not
