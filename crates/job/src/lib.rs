@@ -93,6 +93,28 @@ pub struct Job {
 }
 
 impl Job {
+    /// One node with one process and one thread, the smallest heap, and nothing chosen. Its memory is still to be made.
+    #[must_use]
+    pub fn alone() -> Self {
+        Self {
+            nodes: 1,
+            views: 1,
+            threads: 1,
+            transport: Transport::Shm,
+            faults: Faults::Auto,
+            unit_bytes: UnitSize::PAGE.bytes() as u32,
+            heap_bytes: 2 << 20,
+            memory: Vec::new(),
+            protocol: protocols::DEFAULT.to_owned(),
+            layout: 0,
+            switches: switches::Switches::DEFAULT,
+            checks: checks::Checks::default(),
+            watch: None,
+            messages: messages::Messages::default(),
+            pinned: None,
+        }
+    }
+
     /// What goes by direct access and what by messages. The launcher has checked the name.
     ///
     /// # Panics

@@ -125,7 +125,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    use finespun_job::{Faults, Job, Transport};
+    use finespun_job::Job;
     use finespun_types::Counters;
 
     use super::{Memory, contents, read, sealed};
@@ -140,23 +140,7 @@ mod tests {
 
     #[test]
     fn a_fresh_node_has_a_sparse_heap_and_zero_counters() {
-        let job = Job {
-            nodes: 1,
-            views: 2,
-            threads: 3,
-            transport: Transport::Shm,
-            faults: Faults::Auto,
-            unit_bytes: finespun_types::UnitSize::PAGE.bytes() as u32,
-            heap_bytes: 1 << 36,
-            memory: Vec::new(),
-            protocol: "csm-2l".into(),
-            layout: 0,
-            switches: finespun_job::switches::Switches::DEFAULT,
-            checks: finespun_job::checks::Checks::default(),
-            watch: None,
-            messages: finespun_job::messages::Messages::default(),
-            pinned: None,
-        };
+        let job = Job { views: 2, threads: 3, heap_bytes: 1 << 36, ..Job::alone() };
         let memory = Memory::create(&job, 0).expect("memory");
         assert_eq!(read(&memory, &job).expect("counters").processors, [Counters::ZERO; 6]);
         assert!(File::from(memory.frames).metadata().expect("metadata").len() >= 1 << 36);

@@ -41,29 +41,12 @@ fn nodes(count: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use finespun_job::{Faults, Transport};
-    use finespun_types::PAGE_BYTES;
+    use finespun_job::Transport;
 
     use super::*;
 
     fn job(transport: Transport, nodes: u32) -> Job {
-        Job {
-            nodes,
-            views: 2,
-            threads: 1,
-            transport,
-            faults: Faults::Auto,
-            heap_bytes: 64 << 20,
-            unit_bytes: PAGE_BYTES as u32,
-            memory: Vec::new(),
-            protocol: "csm-2l".into(),
-            layout: 0,
-            switches: finespun_job::switches::Switches::DEFAULT,
-            checks: finespun_job::checks::Checks::default(),
-            watch: None,
-            pinned: None,
-            messages: finespun_job::messages::Messages::default(),
-        }
+        Job { nodes, views: 2, transport, heap_bytes: 64 << 20, ..Job::alone() }
     }
 
     #[test]

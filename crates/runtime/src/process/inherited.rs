@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use finespun_errors::Code;
-use finespun_job::{self as job, Faults, Job, NodeMemory, Transport};
+use finespun_job::{self as job, Faults, Job, NodeMemory};
 use finespun_sys::descriptors::keep;
 use finespun_sys::machine;
 use finespun_sys::view::Mechanism;
@@ -79,23 +79,7 @@ impl Inherited {
 
     /// Without a launcher: one node, one processor.
     fn alone() -> Result<Self, Failure> {
-        let mut job = Job {
-            nodes: 1,
-            views: 1,
-            threads: 1,
-            transport: Transport::Shm,
-            faults: Faults::Auto,
-            unit_bytes: UnitSize::PAGE.bytes() as u32,
-            heap_bytes: machine::default_heap_bytes(),
-            memory: Vec::new(),
-            protocol: job::protocols::DEFAULT.to_owned(),
-            layout: fingerprint(),
-            switches: job::switches::Switches::DEFAULT,
-            checks: job::checks::Checks::default(),
-            watch: None,
-            messages: job::messages::Messages::default(),
-            pinned: None,
-        };
+        let mut job = Job { heap_bytes: machine::default_heap_bytes(), layout: fingerprint(), ..Job::alone() };
         let shape = Shape::of(&job);
         let create = |name, what, bytes| {
             finespun_sys::memory::create(name, bytes).map_err(|error| {

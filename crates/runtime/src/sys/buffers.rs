@@ -71,32 +71,13 @@ impl Segment {
 mod tests {
     use std::os::fd::AsFd;
 
-    use finespun_job::checks::Checks;
-    use finespun_job::switches::Switches;
-    use finespun_job::{Faults, Job, Transport};
-    use finespun_types::UnitSize;
+    use finespun_job::Job;
 
     use super::*;
     use crate::sys::shape::Shape;
 
     fn home() -> Segment {
-        let job = Job {
-            nodes: 2,
-            views: 1,
-            threads: 1,
-            transport: Transport::Shm,
-            faults: Faults::Auto,
-            unit_bytes: UnitSize::PAGE.bytes() as u32,
-            heap_bytes: 4 << 20,
-            memory: Vec::new(),
-            protocol: "csm-adb".into(),
-            layout: 0,
-            switches: Switches::DEFAULT,
-            checks: Checks::default(),
-            watch: None,
-            messages: finespun_job::messages::Messages::default(),
-            pinned: None,
-        };
+        let job = Job { nodes: 2, heap_bytes: 4 << 20, protocol: "csm-adb".into(), ..Job::alone() };
         let shape = Shape::of(&job);
         let create = |bytes| finespun_sys::memory::create(c"buffers", bytes).unwrap();
         let (segment, frames) = (create(shape.bytes), create(shape.frame_bytes()));

@@ -342,32 +342,14 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use finespun_job::checks::Checks;
+    use finespun_job::Transport;
     use finespun_job::protocols::PROTOCOLS;
-    use finespun_job::switches::Switches;
-    use finespun_job::{Faults, Transport};
     use finespun_types::VIEWS_MAX;
 
     use super::*;
 
     fn job(protocol: &str, transport: Transport, views: u32) -> Job {
-        Job {
-            nodes: 2,
-            views,
-            threads: 1,
-            transport,
-            faults: Faults::Auto,
-            unit_bytes: UnitSize::PAGE.bytes() as u32,
-            heap_bytes: 1 << 30,
-            memory: Vec::new(),
-            protocol: protocol.into(),
-            layout: 0,
-            switches: Switches::DEFAULT,
-            checks: Checks::default(),
-            watch: None,
-            messages: finespun_job::messages::Messages::default(),
-            pinned: None,
-        }
+        Job { nodes: 2, views, transport, heap_bytes: 1 << 30, protocol: protocol.into(), ..Job::alone() }
     }
 
     #[test]

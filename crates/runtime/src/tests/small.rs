@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use finespun_job::checks::Checks;
 use finespun_job::messages::Messages;
 use finespun_job::switches::Switches;
 use finespun_job::{Faults, Job, NodeMemory, Transport};
@@ -69,19 +68,12 @@ impl Small {
         let mut job = Job {
             nodes: made.nodes,
             views: made.views,
-            threads: 1,
             transport: made.transport,
             faults: Faults::Mprotect,
-            heap_bytes: 2 << 20,
-            unit_bytes: PAGE_BYTES as u32,
-            memory: Vec::new(),
             protocol: made.protocol.into(),
-            layout: 0,
             switches: made.switches,
-            checks: Checks::default(),
-            watch: None,
-            pinned: None,
             messages: Messages { loopback: None, delay: made.delay },
+            ..Job::alone()
         };
         let shape = Shape::of(&job);
         let mut kept = Vec::new();
