@@ -18,6 +18,7 @@ pub struct Homes {
 
 impl Homes {
     /// Runs of `1 << run_log2` units go to so many nodes by turns.
+    #[inline]
     #[must_use]
     pub const fn new(nodes: u32, run_log2: u32) -> Self {
         assert!(nodes > 0, "a job has a node");
@@ -39,14 +40,14 @@ impl Homes {
     }
 }
 
-/// The home of a unit, as a node knows it: by its copy, else by the address, else by the manager's entry, if `manager` can show it. A node
-/// may have touched the unit first without this one having heard of it.
+/// The home of a unit, as a node knows it: by its copy, else by the address, else by what its manager tells, if that can be looked at.
+/// Another node may have touched the unit first, and this one has not heard of it.
 pub fn known_home<P: Protocol>(
     copy: &P::Unit,
     place: Place,
-    manager: impl FnOnce(NodeId) -> Option<NodeId>,
+    managed: impl FnOnce(NodeId) -> Option<NodeId>,
 ) -> Option<NodeId> {
-    P::home(copy).or(place.fixed_home).or_else(|| manager(place.manager))
+    P::home(copy).or(place.fixed_home).or_else(|| managed(place.manager))
 }
 
 #[cfg(test)]

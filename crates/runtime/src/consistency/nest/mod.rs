@@ -20,7 +20,7 @@
 use std::marker::PhantomData;
 
 use finespun_diff::DiffBuffer;
-use finespun_engine::Transaction;
+use finespun_engine::{Transaction, homes};
 use finespun_job::switches::Rewrites;
 use finespun_protocol::cashmere::Cashmere;
 use finespun_protocol::cashmere::broadcast::Broadcasting;
@@ -158,10 +158,10 @@ pub const fn revokes(tables: Tables) -> bool {
 
 fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
     let place = cluster.place(cluster.me, unit);
-    P::home(cluster.mine().lock(unit).state::<P>()).or(place.fixed_home).or_else(|| {
-        // Another node may have touched it first.
-        let managed = || P::managed_home(cluster.at(place.manager).lock(unit).manager::<P>());
-        cluster.reach.maps(place.manager).then(managed).flatten()
+    let copy = *cluster.mine().lock(unit).state::<P>();
+    homes::known_home::<P>(&copy, place, |manager| {
+        let managed = || P::managed_home(cluster.at(manager).lock(unit).manager::<P>());
+        cluster.reach.maps(manager).then(managed).flatten()
     })
 }
 
