@@ -35,8 +35,6 @@ pub enum About {
     Object(u64),
     /// The threads of the job.
     Threads,
-    /// The heap.
-    Heap,
 }
 
 /// An answer on its way to a processor.

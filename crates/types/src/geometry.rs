@@ -45,13 +45,6 @@ impl UnitSize {
         if number <= u32::MAX as u64 { Some(UnitId(number as u32)) } else { None }
     }
 
-    /// Where a unit begins: its offset from the start of the shared space.
-    #[inline]
-    #[must_use]
-    pub const fn start_of(self, unit: UnitId) -> u64 {
-        (unit.0 as u64) << self.log2
-    }
-
     /// Bytes of so many units.
     #[inline]
     #[must_use]
@@ -97,7 +90,7 @@ mod tests {
         for size in [64, 4096, 65_536].map(|bytes| UnitSize::of(bytes).expect("a power of two")) {
             for offset in [0, 63, 64, 4095, 4096, 65_535, 65_536, (1 << 32) + 77] {
                 let unit = size.at(offset).expect("a small offset");
-                let start = size.start_of(unit);
+                let start = size.bytes_of(unit.0 as usize) as u64;
                 assert!(start <= offset && offset < start + size.bytes() as u64);
                 assert_eq!(start + size.within(offset as usize) as u64, offset);
                 assert_eq!(size.divides(offset as usize), start == offset);

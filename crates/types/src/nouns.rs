@@ -31,13 +31,6 @@ impl NodeId {
         debug_assert!(index <= NodeIndex::MAX as usize, "a node has a number");
         Self(index as NodeIndex)
     }
-
-    /// Its number, to look it up in a table.
-    #[inline]
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
 }
 
 /// A view: one process of a node, with its own mapping of the node's frames and its own rights to them. It runs

@@ -20,7 +20,7 @@ use crate::node::engine::Engine;
 pub struct Told(Option<Time>);
 
 /// What a request passes on.
-const fn passed_by(request: &Request) -> Passes {
+fn passed_by(request: &Request) -> Passes {
     match *request {
         Request::Object { event, .. } if event.releases() => Passes::Releases(event.object()),
         Request::Thread { event, .. } if event.releases() => Passes::Releases(carriers::THREADS),

@@ -7,9 +7,9 @@ use finespun_types::{NodeId, NodeIndex};
 /// The number of [`Call::Free`] on the wire.
 const FREE: u8 = 2;
 
-/// Does the call pass on what its caller knows? The number is as on the wire.
-pub const fn releases(call: u8) -> bool {
-    call == FREE
+/// Does the call with this number pass on what its caller knows?
+pub fn releases(number: u8) -> bool {
+    parse(number, [0; 3], NodeId(0)).is_some_and(|call| call.releases())
 }
 
 /// Its number on the wire, and its arguments.
@@ -75,5 +75,6 @@ mod tests {
         for call in [Call::Free { offset: 64 }, Call::Usable { offset: 64 }, Call::Together { number: 1, size: 64 }] {
             assert_eq!(releases(words(call).0), call.releases());
         }
+        assert!(!releases(9));
     }
 }

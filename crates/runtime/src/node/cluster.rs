@@ -32,6 +32,8 @@ pub struct Cluster {
     pub me: NodeId,
     /// What keeps memory consistent.
     pub engine: Engine,
+    /// Which nodes manage which units.
+    homes: Homes,
     /// What goes by direct access and what by messages.
     pub reach: Reach,
     /// The connections to the others, if anything goes by messages.
@@ -73,11 +75,13 @@ impl Cluster {
             nodes.push(reach.maps(NodeId::of(node)).then(map).transpose()?);
         }
         let engine = Engine::of(shape.family);
+        let homes = Homes::new(shape.nodes as u32, MANAGER_RUN_LOG2);
         let mut cluster = Self {
             job,
             shape,
             me,
             engine,
+            homes,
             reach,
             mesh: None,
             nodes,
@@ -139,8 +143,7 @@ impl Cluster {
 
     /// What a unit's address says, at a node.
     pub fn place(&self, node: NodeId, unit: UnitId) -> Place {
-        let homes = Homes::new(self.shape.nodes as u32, MANAGER_RUN_LOG2);
-        homes.place(node, unit, self.shape.layout.home_of(unit.0))
+        self.homes.place(node, unit, self.shape.layout.home_of(unit.0))
     }
 
     /// Where the state of a synchronization object stands.

@@ -99,8 +99,8 @@ pub(crate) fn make_valid(address: usize, bytes: usize, writes: bool) {
 
 /// The units that a buffer lies in.
 fn units_of(cluster: &Cluster, address: usize, bytes: usize) -> impl Iterator<Item = UnitId> {
-    let size = cluster.shape.unit.bytes();
-    let starts = (address - address % size..address.saturating_add(bytes)).step_by(size);
+    let unit = cluster.shape.unit;
+    let starts = (address - unit.within(address)..address.saturating_add(bytes)).step_by(unit.bytes());
     starts.filter_map(|start| cluster.unit_at(start))
 }
 

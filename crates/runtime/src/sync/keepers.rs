@@ -1,6 +1,7 @@
 //! The tables of synchronization and threads, as the engine's wiring ([`finespun_engine::objects`]) reaches them in a live job: in the
 //! memory of nodes that is mapped here, under the tables' locks, or by messages.
 
+use finespun_engine::homes::KEEPER;
 use finespun_engine::objects::{About, Answer, Keepers, Start};
 use finespun_sync::migratory::{self, Message};
 use finespun_sync::{Event, Grant, Place, Table, threads};
@@ -44,7 +45,6 @@ const fn carrier(about: About) -> u64 {
         About::Nothing => carriers::NOTHING,
         About::Object(address) => address,
         About::Threads => carriers::THREADS,
-        About::Heap => carriers::HEAP,
     }
 }
 
@@ -116,7 +116,7 @@ impl Keepers for Live<'_> {
         event: threads::Event,
         mut out: impl FnMut(&mut Self, threads::Action),
     ) -> Result<(), Failure> {
-        let keeper = self.cluster.at(finespun_engine::homes::KEEPER);
+        let keeper = self.cluster.at(KEEPER);
         keeper.with_threads(|table| table.on(event, &mut |action| out(self, action))).map_err(Failure::from)
     }
 
@@ -135,7 +135,7 @@ impl Keepers for Live<'_> {
         let Start { who, function, argument, thread } = start;
         let (cluster, node) = (self.cluster, self.node_with(who));
         if cluster.reach.runs_tables_of(node) {
-            along::granted(cluster, finespun_engine::homes::KEEPER, carriers::THREADS, node);
+            along::granted(cluster, KEEPER, carriers::THREADS, node);
             commands::run(cluster, who, (function, argument), thread);
         } else {
             along::send_request(cluster, node, Request::Start { who, function, argument, thread });
