@@ -2,49 +2,25 @@
 
 mod support;
 
-use finespun_transport::{Delay, LossCause, MESSAGE_BYTES_MAX, Mesh, Messages, SendError, Wait};
+use finespun_transport::{Delay, LossCause, Mesh, Messages, SendError, Wait};
 use finespun_types::NodeId;
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
-use support::{Memory, N0, N1, body, pair};
-
-/// Waits and polls until `count` messages have been handled.
-fn receive(mesh: &impl Messages, count: usize, mut handler: impl FnMut(&[u8])) {
-    let mut handled = 0;
-    while handled < count {
-        handled += mesh.poll(&mut |_, message| handler(message));
-        if handled < count {
-            assert_eq!(mesh.wait(None, None), Wait::Ready);
-        }
-    }
-}
+use support::{Memory, N0, N1, body, every_length, pair, receive};
 
 #[test]
 fn messages_of_every_length_arrive_whole_and_in_order() {
     let (zero, one) = pair(false);
-    let lengths: Vec<usize> =
-        (0..300).chain((300..=MESSAGE_BYTES_MAX).step_by(997)).chain([MESSAGE_BYTES_MAX]).collect();
-    let message = |length: usize| (0..length).map(|at| (at + length) as u8).collect::<Vec<u8>>();
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            for &length in &lengths {
-                let whole = message(length);
-                let (head, tail) = whole.split_at(length / 3);
-                zero.send(N1, &[head, &[], tail]).unwrap();
-                zero.flush();
-            }
-            while zero.pending() > 0 {
-                zero.wait(None, None);
-            }
-        });
-        let mut next = lengths.iter();
-        receive(&one, lengths.len(), |got| assert_eq!(got, message(*next.next().unwrap())));
+    let count = every_length(&zero, &one, |zero| {
+        while zero.pending() > 0 {
+            zero.wait(None, None);
+        }
     });
     assert_eq!(zero.traffic(N1).bytes_sent, one.traffic(N0).bytes_received);
-    assert_eq!(one.traffic_total().messages_received, lengths.len() as u64);
+    assert_eq!(one.traffic_total().messages_received, count as u64);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // Each test file uses its own part of this.
 
-use finespun_transport::Mesh;
+use finespun_transport::{MESSAGE_BYTES_MAX, Mesh, Messages, Wait};
 use finespun_types::NodeId;
 use rustix::fs::MemfdFlags;
 use rustix::io::FdFlags;
@@ -129,4 +129,36 @@ pub fn body(number: u64) -> Vec<u8> {
     let bound = [64, 64, 64, 512, 4200, 64 * 1024 - 15][random.below(64).min(5).min(random.below(6))];
     let bytes = random.below(bound);
     (0..bytes).map(|at| (number as usize * 31 + at) as u8).collect()
+}
+
+/// Waits and polls until `count` messages have been handled.
+pub fn receive(node: &impl Messages, count: usize, mut handler: impl FnMut(&[u8])) {
+    let mut handled = 0;
+    while handled < count {
+        handled += node.poll(&mut |_, message| handler(message));
+        if handled < count {
+            assert_eq!(node.wait(None, None), Wait::Ready);
+        }
+    }
+}
+
+/// Sends `one` messages of every length, each in three pieces, then does what `rest` says, and looks at what arrives; how many they are.
+pub fn every_length<M: Messages>(zero: &M, one: &M, rest: impl FnOnce(&M) + Send) -> usize {
+    let lengths: Vec<usize> =
+        (0..300).chain((300..=MESSAGE_BYTES_MAX).step_by(997)).chain([MESSAGE_BYTES_MAX]).collect();
+    let message = |length: usize| (0..length).map(|at| (at + length) as u8).collect::<Vec<u8>>();
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for &length in &lengths {
+                let whole = message(length);
+                let (head, tail) = whole.split_at(length / 3);
+                zero.send(N1, &[head, &[], tail]).unwrap();
+                zero.flush();
+            }
+            rest(zero);
+        });
+        let mut next = lengths.iter();
+        receive(one, lengths.len(), |got| assert_eq!(got, message(*next.next().unwrap())));
+    });
+    lengths.len()
 }
