@@ -36,12 +36,7 @@ pub fn end() {
             }
         }
     }
-    hooks::end();
-    closing::close();
-    cluster.flush_messages();
-    end_processor(cluster);
-    misuse::tell(&Report::Finalized);
-    runtime::end();
+    finalize(cluster);
     buffers::closed();
 }
 
@@ -59,17 +54,22 @@ pub fn close_memory() {
 
 /// A process that only served ends.
 pub fn leave(cluster: &Cluster) -> ! {
+    finalize(cluster);
+    if cluster.view.as_ref().is_some_and(|(_, mapping)| !mapping.window().is_empty()) {
+        // The variables that its exit would look at are gone, and main's own process does what is to be done.
+        leave_process();
+    }
+    std::process::exit(0);
+}
+
+/// What each process of a job does last: it looks, sends, counts and reports for the last time.
+fn finalize(cluster: &Cluster) {
     hooks::end();
     closing::close();
     cluster.flush_messages();
     end_processor(cluster);
     misuse::tell(&Report::Finalized);
     runtime::end();
-    if cluster.view.as_ref().is_some_and(|(_, mapping)| !mapping.window().is_empty()) {
-        // The variables that its exit would look at are gone, and main's own process does what is to be done.
-        leave_process();
-    }
-    std::process::exit(0);
 }
 
 fn end_processor(cluster: &Cluster) {
