@@ -34,13 +34,26 @@ impl<P: Subject> Seeded<P> {
     pub fn find(&self) -> Result<Violation, String> {
         let world = worlds::named(self.world).ok_or_else(|| format!("no world {}", self.world))?;
         let rules: Rules<P> = Rules { bug: Some(self.bug), ..world.rules(self.form, self.grain)? };
-        let found = explore(&rules, STATES_MAX).violation;
-        let violation = found.ok_or_else(|| format!("{:?} is not caught in: {}", self.bug, self.world))?;
-        if violation.sentence == self.sentence {
-            return Ok(violation);
-        }
-        Err(format!("{:?} should break `{}`, but: {violation}", self.bug, self.sentence))
+        judge(explore(&rules, STATES_MAX).violation, &self.bug, self.world, self.sentence)
     }
 }
 
-const STATES_MAX: usize = 1_000_000;
+/// What the checker explores before it says that a bug is not caught.
+pub const STATES_MAX: usize = 1_000_000;
+
+/// A violation is right if it breaks the sentence that the bug is to break.
+///
+/// # Errors
+/// Nothing was found, or another sentence is broken.
+pub fn judge(
+    found: Option<Violation>,
+    bug: &dyn std::fmt::Debug,
+    world: &str,
+    sentence: &str,
+) -> Result<Violation, String> {
+    let violation = found.ok_or_else(|| format!("{bug:?} is not caught in: {world}"))?;
+    if violation.sentence == sentence {
+        return Ok(violation);
+    }
+    Err(format!("{bug:?} should break `{sentence}`, but: {violation}"))
+}

@@ -7,6 +7,7 @@ use super::processor::LOAD;
 use super::worlds;
 use crate::driver::{Grain, ROW};
 use crate::explore::Violation;
+use crate::seeded::{STATES_MAX, judge};
 
 /// A bug, where it is looked for, and the sentence that must break.
 #[derive(Clone, Copy, Debug)]
@@ -29,16 +30,9 @@ impl Seeded {
     pub fn find(&self) -> Result<Violation, String> {
         let world = worlds::named(self.world).ok_or_else(|| format!("no world {}", self.world))?;
         let rules = Rules { bug: Some(self.bug), ..world.rules(Form::Messages, self.grain)? };
-        let found = explore(&rules, STATES_MAX).violation;
-        let violation = found.ok_or_else(|| format!("{:?} is not caught in: {}", self.bug, self.world))?;
-        if violation.sentence == self.sentence {
-            return Ok(violation);
-        }
-        Err(format!("{:?} should break `{}`, but: {violation}", self.bug, self.sentence))
+        judge(explore(&rules, STATES_MAX).violation, &self.bug, self.world, self.sentence)
     }
 }
-
-const STATES_MAX: usize = 1_000_000;
 
 /// Every bug, and what catches it.
 #[rustfmt::skip]
