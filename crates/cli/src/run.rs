@@ -160,6 +160,7 @@ fn job(options: &Run) -> Result<Job, Report> {
         checks: options.check.as_deref().map(checks::parse).transpose().map_err(usage)?.unwrap_or_default(),
         watch: None,
         messages: options.messages.clone(),
+        gathering: None,
     })
 }
 

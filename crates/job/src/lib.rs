@@ -88,6 +88,9 @@ pub struct Job {
     pub watch: Option<i32>,
     /// How messages are carried, if nodes send any.
     pub messages: messages::Messages,
+    /// Where the processes of this host meet that are to share one table of descriptors: the end that processor 0's process reads, and the
+    /// one that the others write to. `None`: each keeps its own.
+    pub gathering: Option<[i32; 2]>,
     /// The core that each processor stays on, if they are pinned.
     pub pinned: Option<pin::Pinned>,
 }
@@ -111,6 +114,7 @@ impl Job {
             checks: checks::Checks::default(),
             watch: None,
             messages: messages::Messages::default(),
+            gathering: None,
             pinned: None,
         }
     }
@@ -165,7 +169,7 @@ impl Job {
         let loopback = self.messages.loopback.iter();
         let loopback =
             loopback.flat_map(|loopback| [loopback.memory].into_iter().chain(loopback.doorbells.iter().copied()));
-        self.watch.into_iter().chain(loopback)
+        self.watch.into_iter().chain(loopback).chain(self.gathering.iter().copied().flatten())
     }
 
     /// The descriptors of the job that every process of a node has: of the memory that it maps, and the common ones.
@@ -210,6 +214,13 @@ pub enum Report {
     },
     /// `fsp_finalize` ran: the process may now end with any code.
     Finalized,
+    /// What this process was begins anew as a copy of processor 0's process, which tells the rest on this stream; this one ends.
+    Moving,
+    /// It has begun.
+    Moved {
+        /// Its process id.
+        pid: u32,
+    },
     /// The program ends here, with all its threads, and with this exit code: exit() in a program of many threads.
     Exited {
         /// The exit code of the job.
@@ -242,6 +253,19 @@ pub enum Report {
         /// Where the program is loaded.
         image: u64,
     },
+}
+
+/// What a process of a program of threads is, told to the one of whose descriptors it is to have a share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its node.
+    pub node: u32,
+    /// Its view.
+    pub view: u32,
+    /// To which nodes it has a connection, by node; empty if to none.
+    pub peers: Vec<bool>,
+    /// The cores that it may run on.
+    pub cores: Vec<u32>,
 }
 
 /// A word of shared memory that is an address of its process's private memory.

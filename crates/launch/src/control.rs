@@ -40,6 +40,13 @@ pub enum Command {
         /// The ports.
         ports: Vec<u16>,
     },
+    /// A process has ended that is no child of the node's, perhaps one of its views.
+    Gone {
+        /// Its process id.
+        pid: i32,
+        /// How.
+        exit: Exit,
+    },
     /// Pass a signal on to the program's processes.
     Signal {
         /// Its number.
@@ -74,6 +81,13 @@ pub enum Event {
     },
     /// A processor waits in a way that may never end.
     Spins(Spin),
+    /// A child of the node's has ended that is none of its views: another node's, or one that the program has left behind.
+    Gone {
+        /// Its process id.
+        pid: i32,
+        /// How.
+        exit: Exit,
+    },
     /// A process of the program ended.
     Ended {
         /// Its view.

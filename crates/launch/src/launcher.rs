@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, PrivatePointer, Report};
 use finespun_runtime::limits;
-use finespun_sys::machine;
+use finespun_sys::{descriptors, machine, passing};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
@@ -140,6 +140,9 @@ impl Launcher {
         let is_asked = job.messages.loopback.is_some();
         let loopback = is_asked.then(|| memory::Loopback::create(job.nodes)).transpose()?;
         job.messages.loopback = loopback.as_ref().map(memory::Loopback::numbers);
+        // With prefixes each process writes to descriptors of its own.
+        let gathering = (job.nodes * job.views > 1 && !prefix).then(gathering).transpose()?;
+        job.gathering = gathering.as_ref().map(|ends| ends.each_ref().map(AsRawFd::as_raw_fd));
         let name = command.first().map_or_else(String::new, |name| name.display().to_string());
         let mut launcher = Self {
             signals: SignalFd::with_flags(handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
@@ -316,6 +319,7 @@ impl Launcher {
             Event::Reported { report: Report::Started { faults }, .. } => self.faults = Some(*faults),
             Event::Reported { report: Report::PrivatePointer(found), .. } => self.pointers.push(found.clone()),
             Event::Reported { report: Report::Finalized, .. } => self.finalized = Some(Instant::now()),
+            Event::Gone { pid, exit } => self.tell_all(&Command::Gone { pid: *pid, exit: *exit }),
             Event::Spins(spin) => return self.on_spin(u32::try_from(node).map_err(io::Error::other)?, spin),
             Event::Reported { view, report: Report::Locked { call, address, image } } => {
                 self.on_locked((node, view.unwrap_or(0)), call, (*address, *image))?;
@@ -477,6 +481,12 @@ impl Launcher {
         }
         Ok(())
     }
+}
+
+/// Where processes meet that will share their descriptors. Open until the nodes have it.
+fn gathering() -> io::Result<[OwnedFd; 2]> {
+    let [read, written] = passing::pair()?;
+    Ok([descriptors::aside(read)?, descriptors::aside(written)?])
 }
 
 fn unwritten(why: &str) -> Message {

@@ -86,6 +86,8 @@ struct View {
     reports: Option<Lines>,
     finalized: bool,
     ended: bool,
+    /// It begins anew as another process, whose number is still to come.
+    moving: bool,
 }
 
 impl View {
@@ -93,7 +95,11 @@ impl View {
     /// before its descriptors.
     fn has_lost_its_stream(&self) -> bool {
         let maps = || fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
-        self.reports.is_none() && !self.finalized && !self.ended && maps().contains("memfd:finespun-frames")
+        self.reports.is_none()
+            && !self.finalized
+            && !self.ended
+            && !self.moving
+            && maps().contains("memfd:finespun-frames")
     }
 }
 
@@ -180,7 +186,9 @@ impl Node {
             launcher.send(&Event::Listening { port })?;
             match serde_json::from_str(&launcher.wait_line()?)? {
                 Command::Peers { ports } => Ok(ports),
-                Command::Begin { .. } | Command::Signal { .. } | Command::Finish => Err(Errno::EINTR.into()),
+                Command::Begin { .. } | Command::Signal { .. } | Command::Gone { .. } | Command::Finish => {
+                    Err(Errno::EINTR.into())
+                }
             }
         };
         mesh::wire_mesh(&self.job, self.number, token, exchange)
@@ -219,7 +227,13 @@ impl Node {
         };
         let child = sys::spawn(&mut command, inheritance)?;
         let pid = Pid::from_raw(child.id().cast_signed());
-        self.views.push(View { pid, reports: Some(Lines::new(reports)), finalized: false, ended: false });
+        self.views.push(View {
+            pid,
+            reports: Some(Lines::new(reports)),
+            finalized: false,
+            ended: false,
+            moving: false,
+        });
         self.launcher.send(&Event::Spawned { view, pid: child.id() })
     }
 
@@ -299,13 +313,23 @@ impl Node {
                 }
                 Waited::Nothing => return Ok(()),
             };
-            let Some(view) = self.views.iter().position(|view| view.pid.as_raw() == pid && !view.ended) else {
-                continue;
-            };
+            if !self.on_gone(pid, exit)? {
+                self.launcher.send(&Event::Gone { pid, exit })?;
+            }
+        }
+    }
+
+    /// A process has ended: false if it is none of our views.
+    fn on_gone(&mut self, pid: i32, exit: Exit) -> io::Result<bool> {
+        self.pass_reports()?; // what it said comes before its end, and may say that it goes on as another
+        let Some(view) = self.views.iter().position(|view| view.pid.as_raw() == pid && !view.ended) else {
+            return Ok(false);
+        };
+        if !self.views[view].moving {
             self.views[view].ended = true;
-            self.pass_reports()?; // what it said comes before its end
             self.launcher.send(&Event::Ended { view: number(view), exit })?;
         }
+        Ok(true)
     }
 
     /// Looks for processors that spin, if it is time.
@@ -344,13 +368,14 @@ impl Node {
             match serde_json::from_str(&line)? {
                 Command::Begin { .. } | Command::Peers { .. } => {} // only while starting
                 Command::Signal { signal } => self.signal_views(signal),
+                Command::Gone { pid, exit } => drop(self.on_gone(pid, exit)?),
                 Command::Finish => return Err(io::ErrorKind::ConnectionAborted.into()),
             }
         }
         if received.closed { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// Ours until reaped, so the numbers cannot have been given to others.
+    /// Children of ours or of another node: their numbers are theirs until they are reaped, which is told at once.
     fn signal_views(&self, signal: i32) {
         let Ok(signal) = Signal::try_from(signal) else { return };
         for view in self.views.iter().filter(|view| !view.ended) {
@@ -369,6 +394,11 @@ fn pass(process: &mut View, view: u32, node: u32, launcher: &Lines) -> io::Resul
     for line in received.lines {
         let report = serde_json::from_str(&line).unwrap_or_else(|_| foreign(node, &line));
         process.finalized |= matches!(report, Report::Finalized);
+        process.moving |= matches!(report, Report::Moving);
+        if let Report::Moved { pid } = report {
+            (process.pid, process.moving) = (Pid::from_raw(pid.cast_signed()), false);
+            launcher.send(&Event::Spawned { view, pid })?;
+        }
         launcher.send(&Event::Reported { view: Some(view), report })?;
     }
     Ok(())

@@ -79,7 +79,7 @@ impl Roll {
     /// A node tells something. What it may not tell (a view that is not there) is ignored.
     pub fn on_event(&mut self, node: u32, event: Event) {
         match event {
-            Event::Listening { .. } | Event::Spins(_) => {}
+            Event::Listening { .. } | Event::Spins(_) | Event::Gone { .. } => {}
             Event::Spawned { view, pid } => self.with(node, view, |view| view.pid = Some(pid)),
             Event::Reported { view, report } => self.on_report(node, view, report),
             Event::Ended { view, exit } => self.on_ended(node, view, exit),
@@ -91,7 +91,7 @@ impl Roll {
             (Report::Started { .. }, Some(view)) => self.with(node, view, |view| view.stage = Stage::Started),
             (Report::Finalized, Some(view)) => self.with(node, view, |view| view.stage = Stage::Finalized),
             (Report::Started { .. } | Report::Finalized, None)
-            | (Report::Locked { .. } | Report::PrivatePointer(_), _) => {}
+            | (Report::Locked { .. } | Report::PrivatePointer(_) | Report::Moving | Report::Moved { .. }, _) => {}
             (Report::Failed { message, exit_code, .. }, _) => {
                 self.end(Ending { exit_code, message: Some(message), patience: Patience::None });
             }

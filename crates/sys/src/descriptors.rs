@@ -10,7 +10,7 @@
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::check;
 
@@ -69,12 +69,41 @@ impl Numbers {
 
 /// Those that `aside` has returned, and that may have been closed since.
 static ASIDE: Numbers = Numbers::none();
-/// Those that are open for the life of the process.
+/// Those that are open for the life of the process, while it has its table of descriptors for itself.
 static KEPT: Numbers = Numbers::none();
+/// The same for all processes that share a table ([`crate::sibling`]).
+static KEPT_TOGETHER: AtomicPtr<Numbers> = AtomicPtr::new(std::ptr::null_mut());
+
+fn kept() -> &'static Numbers {
+    let together = KEPT_TOGETHER.load(Ordering::Relaxed);
+    // SAFETY: null, or what `keep_together` has put there: mapped for the life of the process, and used only through its atomics.
+    unsafe { together.as_ref() }.unwrap_or(&KEPT)
+}
+
+/// Siblings are about to be made. What any of them keeps from now on is kept by all.
+///
+/// # Errors
+/// The kernel's.
+pub fn keep_together() -> io::Result<()> {
+    let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Numbers>(), rights, shared, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let together = page.cast::<Numbers>();
+    for (index, word) in KEPT.0.iter().enumerate() {
+        // SAFETY: zeros are an empty set; the mapping begins a page and is as large.
+        unsafe { &(*together).0[index] }.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    KEPT_TOGETHER.store(together, Ordering::Relaxed);
+    Ok(())
+}
 
 /// This one is open for the life of the process.
 pub fn keep(fd: RawFd) {
-    KEPT.add(fd);
+    kept().add(fd);
 }
 
 /// All that were set aside and are open now are so for the life of the process.
@@ -91,14 +120,14 @@ pub fn keep_all_aside() {
 #[must_use]
 #[inline]
 pub fn is_kept(fd: RawFd) -> bool {
-    KEPT.has(fd)
+    kept().has(fd)
 }
 
 /// The first of ours among these numbers.
 #[must_use]
 pub fn first_kept(among: RangeInclusive<u32>) -> Option<u32> {
     let last = (*among.end()).min(NUMBERS as u32 - 1);
-    (*among.start()..=last).find(|&fd| KEPT.has(fd as RawFd))
+    (*among.start()..=last).find(|&fd| kept().has(fd as RawFd))
 }
 
 #[cfg(test)]

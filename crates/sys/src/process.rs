@@ -86,6 +86,11 @@ pub fn thread_id() -> u32 {
     THREAD.get()
 }
 
+/// The calling thread is another than the one that asked last: it has been copied.
+pub(crate) fn forget_thread_id() {
+    THREAD.set(0);
+}
+
 /// The number of cores this thread may run on.
 pub fn cpus() -> io::Result<usize> {
     Ok(Cores::allowed()?.numbers().len().max(1))

@@ -21,7 +21,7 @@ use crate::node::{hooks, limits, meter, misuse, names, runtime};
 use crate::process::end::leave;
 use crate::process::inherited::{Inherited, faults_wanted, space_base};
 use crate::process::subject::Subject;
-use crate::process::{buffers, builds, dispatch, faults, globals};
+use crate::process::{buffers, builds, dispatch, faults, gather, globals};
 use crate::sync::places::{self, Work};
 use crate::sync::threads;
 use crate::sys::shape::fingerprint;
@@ -62,8 +62,36 @@ pub fn start(
         return Err(Failure::new(Code::StartedTwice, "fsp_init was called a second time"));
     }
     *starting = true;
-    let runtime = join(model, globals.clone())?;
     drop(starting);
+    let inherited = Inherited::read()?;
+    let as_whom = Beginning { model, globals: (globals.start, globals.end), runners, diagnose };
+    if model != Model::Threads {
+        return start_as(inherited, as_whom);
+    }
+    start_as(gather::together(inherited, start_sibling, as_whom)?, as_whom)
+}
+
+/// What was asked for at the start.
+#[derive(Clone, Copy)]
+struct Beginning {
+    model: Model,
+    globals: (usize, usize),
+    runners: Runners,
+    diagnose: Diagnose,
+}
+
+/// Starts in a process that only serves.
+fn start_sibling(inherited: Inherited, beginning: Beginning) -> ! {
+    match start_as(inherited, beginning) {
+        Ok(runtime) => leave(runtime.cluster),
+        Err(failure) => misuse::end_job(misuse::joined_as(), &failure),
+    }
+}
+
+fn start_as(inherited: Inherited, beginning: Beginning) -> Result<&'static Runtime, Failure> {
+    let Beginning { model, globals, runners, diagnose } = beginning;
+    let globals = globals.0..globals.1;
+    let runtime = join(model, inherited, globals.clone())?;
     let cluster = runtime.cluster;
     hooks::set(diagnose(Subject::of(runtime), &globals)?);
     let first = usize::from(cluster.my_view().0) * cluster.shape.threads;
@@ -128,13 +156,12 @@ fn serve(runtime: &'static Runtime, slot: usize, run: fn(usize, u64) -> u64) {
     cluster.slot(slot).ended_ticks.store(clock::ticks(), Ordering::Relaxed);
 }
 
-fn join(model: Model, globals: Range<usize>) -> Result<&'static Runtime, Failure> {
+fn join(model: Model, inherited: Inherited, globals: Range<usize>) -> Result<&'static Runtime, Failure> {
     let machine = |what: &str| {
         let what = what.to_owned();
         move |error: std::io::Error| Failure::new(Code::Machine, format!("{what}: {error}"))
     };
     let program = Program::of_this_process().map_err(machine("the program's build could not be read"))?;
-    let inherited = Inherited::read()?;
     if let Some(control) = inherited.control {
         misuse::report_to(control);
     }

@@ -15,6 +15,7 @@ pub mod records;
 mod region;
 pub mod segment;
 pub mod shape;
+pub mod siblings;
 pub mod slot;
 pub mod text;
 pub mod tmk;
