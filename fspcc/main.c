@@ -1,11 +1,18 @@
-/* What the start-up files call in place of main (fspcc --share-stacks): main, on a shared stack.
+/* What the start-up files call in place of main (fspcc --pthread): main with its arguments and the environment in shared memory, on
+ * a shared stack if there are any (--share-stacks).
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <alloca.h>
 #include <finespun/program.h>
 
 int __real_main(int argc, char **argv, char **envp);
 int __wrap_main(int argc, char **argv, char **envp);
+char **fsp_clib_words(char **words);
+extern char **__wrap_environ;
 
 int __wrap_main(int argc, char **argv, char **envp)
 {
-    return fsp_program_main(__real_main, argc, argv, envp);
+    (void)envp;
+    /* The page that the first frames are in is not taken from other processes. */
+    *(volatile char *)alloca(8192) = 0;
+    return fsp_program_main(__real_main, argc, fsp_clib_words(argv), __wrap_environ);
 }

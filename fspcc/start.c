@@ -14,6 +14,9 @@ extern char fsp_globals_end[] __attribute__((weak));
 extern char fsp_program_threads[] __attribute__((weak));
 extern char fsp_program_stacks[] __attribute__((weak));
 
+/* Linked with --pthread. */
+void fsp_clib_catch_up(void) __attribute__((weak));
+
 /* std::ios_base::Init::Init(): each source of a C++ program makes std::cout and its kin ready by a constructor, which the
  * processes that serve never run. */
 extern void ios_ready(void *) __asm__("_ZNSt8ios_base4InitC1Ev") __attribute__((weak));
@@ -37,6 +40,8 @@ void fsp_program_constructor(void)
         ios_ready(ios_init);
     if (fsp_program_stacks)
         fsp_program_share_stacks();
+    if (fsp_clib_catch_up)
+        fsp_program_on_thread(fsp_clib_catch_up);
     if (fsp_program_threads)
         fsp_pthread_start();
     else

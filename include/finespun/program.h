@@ -27,6 +27,13 @@ int fsp_program_runs(void);
 /* The stacks of the threads that the program makes are shared memory, and so is the one that main runs on.  Before the start. */
 void fsp_program_share_stacks(void);
 
+/* Called whenever a thread that the program has made begins, in whichever process, and when another has been joined: what one process
+ * keeps for the program can follow what another has changed.  Before the start. */
+void fsp_program_on_thread(void (*function)(void));
+
+/* Called where the program exits, in whichever process that is, while shared memory may still be used.  Before the start. */
+void fsp_program_on_exit(void (*function)(void));
+
 /* Calls a program's main on a shared stack, if stacks are shared and the runtime runs: its result. */
 int fsp_program_main(int (*main)(int, char **, char **), int argc, char **argv, char **envp);
 

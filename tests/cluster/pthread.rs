@@ -1,5 +1,6 @@
 //! Ordinary pthread programs, built by `fspcc --pthread` and started on nodes: right everywhere, and their mistakes told.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -37,9 +38,12 @@ fn program(name: &str) -> &'static Path {
 
 /// What the program says when it is built for this machine alone.
 fn native(name: &str, arguments: &str) -> String {
+    native_of(&format!("apps/pthread/{name}.c"), arguments)
+}
+
+fn native_of(source: &str, arguments: &str) -> String {
     let folder = tempfile::TempDir::new().expect("a folder");
-    let alone = folder.path().join(name);
-    let source = root().join(format!("apps/pthread/{name}.c"));
+    let (alone, source) = (folder.path().join("alone"), root().join(source));
     succeed(Command::new("cc").args(["-O2", "-pthread"]).arg(source).arg("-o").arg(&alone));
     let output = succeed(Command::new(&alone).args(arguments.split_whitespace()));
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -242,14 +246,33 @@ fn objects_on_stacks_work_in_a_job_of_one_process() {
     }
 }
 
-/// Whatever Finespun itself has open there has another number.
+/// Their offsets, ends, redirections too; and the current directory and the umask.
 #[test]
-fn a_descriptor_of_another_process_is_none() {
-    let program = build("tests/c/pthread/descriptor.c", &[]);
-    for (flags, said) in [("-n 1", "read"), ("-n 3", "EBADF"), ("-n 3 -p 2 --transport tcp", "EBADF")] {
-        let done = Job::new(&format!("--quiet {flags}"), &program, "").limit(20).run();
-        done.assert_success();
-        assert!(done.stdout.ends_with(&format!(": {said}\n")), "{done}");
+fn descriptors_are_the_programs_whichever_thread_uses_them() {
+    let program = build("tests/c/pthread/files.c", &[]);
+    for transport in ["shm", "tcp"] {
+        for layout in ["-n 1", "-n 2", "-n 4", "-n 2 -p 2", "-n 2 -t 2"] {
+            let flags = format!("--quiet {layout} --transport {transport}");
+            let mut running = Job::new(&flags, &program, "abcdefghijklmnop").start();
+            running.input.as_mut().expect("a pipe").write_all(b"abcdefghijklmnop").expect("a pipe has room");
+            let done = running.wait();
+            done.assert_success();
+            assert_eq!(done.stdout, "files: all right\n", "{done}");
+        }
+    }
+}
+
+/// With the values of the C library: of random numbers, of the environment, of times.
+#[test]
+fn what_the_c_library_keeps_for_a_program_is_one_for_all_its_threads() {
+    let source = "tests/c/pthread/state.c";
+    let (program, alone) = (build(source, &[]), native_of(source, "hello"));
+    for transport in ["shm", "tcp"] {
+        for layout in ["-n 1", "-n 2", "-n 4", "-n 2 -p 2"] {
+            let done = Job::new(&format!("--quiet {layout} --transport {transport}"), &program, "hello").run();
+            done.assert_success();
+            assert_eq!(done.stdout, alone, "{done}");
+        }
     }
 }
 

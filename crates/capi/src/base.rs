@@ -9,7 +9,7 @@ use finespun_runtime::program::{self, Identity};
 use finespun_runtime::{Failure, Model, Runners};
 
 use crate::error::{OK, refuse, status, value};
-use crate::{interpose, pthread};
+use crate::{hooks, interpose, pthread};
 
 unsafe extern "C" {
     /// The C library's, which tells the exit code where atexit does not.
@@ -88,6 +88,9 @@ extern "C" fn at_exit(code: c_int, _: *mut c_void) {
 
 /// The program ends: main has returned, or some thread on any node has called exit, with whatever code.
 pub extern "C" fn at_exit_of_program(code: c_int, _: *mut c_void) {
+    if program::runs() {
+        hooks::on_exit();
+    }
     if code == 0 && program::is_main_process() {
         return program::end();
     }

@@ -5,6 +5,7 @@
 
 mod base;
 mod error;
+mod hooks;
 mod interpose;
 mod memory;
 mod program;

@@ -10,6 +10,7 @@ use finespun_runtime::{Failure, Work, program};
 use libc::{clockid_t, pthread_attr_t, pthread_t, sched_param, size_t};
 
 use super::{keys, mistake, output, posix, stacks};
+use crate::hooks::on_thread;
 use crate::interpose::real;
 
 /// The handle of the thread that runs main. No thread of the job has it: they count up from 1 in its upper half.
@@ -93,6 +94,7 @@ extern "C-unwind" fn run(argument: *mut c_void) -> *mut c_void {
     unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(1)) };
     // SAFETY: what the program gave pthread_create, in a process of the same build, moved by this process's load address.
     let function: real::ThreadStart = unsafe { std::mem::transmute(address) };
+    on_thread();
     RESULT.set(stacks::run(program::stack_of(&work), function, work.argument));
     std::ptr::null_mut()
 }
@@ -210,7 +212,10 @@ pub fn join(thread: pthread_t) -> Result<*mut c_void, c_int> {
         return Err(libc::EDEADLK);
     }
     match program::join_thread(thread) {
-        Ok(value) => Ok(std::ptr::with_exposed_provenance_mut(value as usize)),
+        Ok(value) => {
+            on_thread();
+            Ok(std::ptr::with_exposed_provenance_mut(value as usize))
+        }
         Err(failure) => Err(mistake(failure)),
     }
 }

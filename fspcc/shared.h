@@ -1,0 +1,24 @@
+/* What the files here have in common that keep the C library's state for the whole program (--pthread).
+ * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#ifndef FSP_SHARED_H
+#define FSP_SHARED_H
+
+#include <stddef.h>
+
+/* A variable of the whole program, zero at its start.  Other variables of these files are private to each process: globals.ld. */
+#define SHARED __attribute__((section(".bss.fsp_shared")))
+
+/* One thread of the program at a time, from hold to let_go; nothing after the program's end, and in a child of fork. */
+void fsp_clib_hold(void);
+void fsp_clib_let_go(void);
+
+/* Copies into shared memory; NULL if there is no room. */
+void *fsp_clib_copy(const void *bytes, size_t count);
+char *fsp_clib_copy_text(const char *text);
+/* A text that the C library has allocated, or NULL, moved there. */
+char *fsp_clib_taken_over(char *text);
+
+/* Another process may have changed the environment or the locale: they are changed in this one. */
+void fsp_clib_catch_up(void);
+
+#endif
