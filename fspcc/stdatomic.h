@@ -1,4 +1,4 @@
-/* What #include <stdatomic.h> finds in a program of fspcc --pthread.  SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What #include <stdatomic.h> finds in a program of fspcc --pthread whose compiler makes no calls of atomic operations.  SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifdef __cplusplus
 #include_next <stdatomic.h>
 #else

@@ -1,10 +1,11 @@
 /* Atomic access to words of shared memory, from any processor of the job.
  *
- * The processor's own atomic instructions (C11's atomics, __sync and __atomic builtins) are atomic inside a node only:
- * between nodes a word travels with its page, and two nodes may write copies of it at once.  These take the lock of the
- * word's address around the access, and acquire and release with it: each is as sequentially consistent as a C11
- * atomic operation without a memory order.  They cost a lock and an unlock; a counter that every processor raises at every
- * step is better kept apart in each and summed at the end.
+ * The processor's own atomic instructions are atomic inside a node only: between nodes a word travels with its page, and two
+ * nodes may write copies of it at once.  So are C11's atomics, std::atomic, and the __sync and __atomic builtins, unless
+ * fspcc --pthread compiles them; a word is for those or for these.  These take the lock of the word's address around the
+ * access, and acquire and release with it: each is as sequentially consistent as a C11 atomic operation without a memory
+ * order.  They cost a lock and an unlock; a counter that every processor raises at every step is better kept apart in each
+ * and summed at the end.
  *
  * p points to an integer or a pointer in shared memory (volatile or not) of any size.  All accesses of a word that is
  * used so must be by these; fsp_atomic_load too, since a plain load may see an old value for ever.

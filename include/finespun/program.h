@@ -37,6 +37,22 @@ void fsp_program_on_exit(void (*function)(void));
 /* Calls a program's main on a shared stack, if stacks are shared and the runtime runs: its result. */
 int fsp_program_main(int (*main)(int, char **, char **), int argc, char **argv, char **envp);
 
+/* An operation on an atomic word: whether it stores (a load does not, nor a compare-and-exchange that fails), and what it found, or some
+ * of it.  It may touch shared memory and calls nothing of the library. */
+typedef struct fsp_operated {
+    unsigned long stores;
+    unsigned long found;
+} fsp_operated;
+typedef fsp_operated (*fsp_operation)(volatile void *word, void *arguments);
+
+/* Runs an operation on a word of shared memory so that it is atomic on all nodes: 1.  0, and nothing was run, where the processor's
+ * own instructions do: in private memory, in a job of one node, before the start and after the end.  With `locks` the operation is one
+ * that instructions do not do, and it runs wherever several processes may share the word. */
+int fsp_program_atomic(volatile void *word, int locks, fsp_operation operation, void *arguments);
+
+/* A fence between all processors of the job: releases, and acquires what was released by those that came to one before. */
+void fsp_program_fence(void);
+
 #ifdef __cplusplus
 }
 #endif

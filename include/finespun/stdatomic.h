@@ -1,4 +1,5 @@
-/* C11's atomics on every node of a job, as `fspcc --pthread` has them in place of <stdatomic.h>.  C only.
+/* C11's atomics on every node of a job, as `fspcc --pthread` has them in place of <stdatomic.h> where the compiler makes no calls of atomic
+ * operations (clang).  C only.
  *
  * The atomic types are structures here, so that what cannot be served does not compile: an atomic variable without one of the
  * calls below (`counter++`, `flag = 1`, `int x = counter`).  Write atomic_fetch_add(&counter, 1), atomic_store(&flag, 1),

@@ -4,6 +4,7 @@
 //! group and with a mark of its own, and the mark must be gone from /proc when the job is (`support`).
 
 mod applications;
+mod atomics;
 mod bench;
 mod broadcast;
 mod c_programs;

@@ -145,30 +145,6 @@ fn threads_of_cpp_run_on_any_nodes() {
 }
 
 #[test]
-fn atomics_of_c11_are_atomic_between_nodes() {
-    let program = build("tests/c/pthread/atomics.c", &[]);
-    for transport in ["shm", "tcp"] {
-        for layout in ["-n 1", "-n 3", "-n 2 -p 2", "-n 2 --faults mprotect"] {
-            let done = Job::new(&format!("--quiet {layout} --transport {transport}"), &program, "").run();
-            done.assert_success();
-            assert_eq!(done.stdout, "atomics: all right\n", "{done}");
-        }
-    }
-}
-
-#[test]
-fn an_atomic_variable_used_without_a_call_does_not_compile() {
-    let source = root().join("tests/c/pthread/atomics.c");
-    let mut command = Command::new(built("bin/fspcc"));
-    command.args(["--pthread", "-fsyntax-only", "-DBARE"]).arg(&source);
-    let output = command.output().expect("the compiler starts");
-    assert!(!output.status.success(), "it compiles");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("atomics.c") && said.contains("error"), "{said}");
-    succeed(Command::new("cc").args(["-fsyntax-only", "-DBARE"]).arg(&source));
-}
-
-#[test]
 fn a_pthread_program_runs_without_a_launcher() {
     for name in PROGRAMS {
         let output = succeed(&mut Command::new(program(name)));

@@ -37,6 +37,8 @@ thread_local! {
     static PUT_OFF: Cell<u64> = const { Cell::new(0) };
     /// Is this thread inside [`not_let_in`]?
     static KEPT_OUT: Cell<bool> = const { Cell::new(false) };
+    /// Does this thread sleep in the engine, with signals let in?
+    static LET_IN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// From now on [`Inside`] puts off instead of blocking: every handler of the program came and will come through [`set_action`].
@@ -64,6 +66,46 @@ impl Inside {
         compiler_fence(Ordering::SeqCst);
         Self { blocked: None }
     }
+}
+
+/// While it lives, no signal handler of the program runs in this thread, whatever the thread waits for. The thread may touch a view.
+/// Handlers that do not stand behind ours are not kept out.
+#[derive(Debug)]
+pub struct Whole {
+    inside: Option<Inside>,
+    kept_out_before: bool,
+}
+
+impl Whole {
+    /// Begins.
+    #[must_use = "the signals are let in again when this is dropped"]
+    #[inline]
+    pub fn new() -> Self {
+        // What blocks signals would block those of faults.
+        let inside = PUTS_OFF.load(Ordering::Relaxed).then(Inside::new);
+        Self { inside, kept_out_before: KEPT_OUT.replace(true) }
+    }
+}
+
+impl Default for Whole {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Whole {
+    #[inline]
+    fn drop(&mut self) {
+        KEPT_OUT.set(self.kept_out_before);
+        drop(self.inside.take());
+    }
+}
+
+/// Is the caller a handler of the program that interrupted its thread's sleep in the engine?
+#[inline]
+#[must_use]
+pub fn is_let_in() -> bool {
+    LET_IN.get()
 }
 
 impl Default for Inside {
@@ -96,12 +138,14 @@ pub fn with_signals_let_in<R>(body: impl FnOnce() -> R) -> R {
     if depth == 0 {
         return crate::process::with_mask_of_program(body);
     }
+    let before = LET_IN.replace(true);
     compiler_fence(Ordering::SeqCst);
     DEPTH.set(0);
     let_in();
     let result = body();
     DEPTH.set(depth);
     compiler_fence(Ordering::SeqCst);
+    LET_IN.set(before);
     result
 }
 

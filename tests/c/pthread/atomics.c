@@ -1,5 +1,5 @@
 /* C11's atomics between threads on any nodes: counters, a spin flag, a stack of cells, a message that a flag publishes.
- * Built by cc and by `fspcc --pthread` from the same source; with -DBARE by cc only.
+ * Built by cc and by `fspcc --pthread` from the same source; with -DBARE not by a compiler that has atomics as instructions only.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,13 +1,14 @@
-//! `finespun/atomic.h`: exclusive access to a word of shared memory, by a mutex that is the word's address.
+//! `finespun/atomic.h`: exclusive access to a word of shared memory, by a mutex that is the word's address; and the atomic operations of
+//! a program's compiler, which `fspcc --pthread` has made calls (`fspcc/atomics.c`).
 //!
 //! An instruction of the processor is atomic inside a node only. Between nodes a word is moved by its page, and two nodes may
 //! hold the page writable at once; so an access takes the address's lock, and with it acquires what the last access released.
 //! All accesses of one word are thus in one order, which holds for every processor: sequential consistency.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use finespun_runtime::program;
+use finespun_runtime::program::{self, Atomicity, Outcome};
 
 use super::{Whose, mistake, posix, whose};
 
@@ -37,4 +38,45 @@ pub extern "C" fn fsp_atomic_leave(word: *const c_void) -> c_int {
     }
     PRIVATE.store(false, Ordering::Release);
     0
+}
+
+/// What an operation of the program says it did.
+#[repr(C)]
+pub struct Operated {
+    stores: c_ulong,
+    found: c_ulong,
+}
+
+/// `fsp_program_atomic`
+///
+/// # Safety
+/// The operation takes these arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsp_program_atomic(
+    word: *mut c_void,
+    locks: c_int,
+    operation: unsafe extern "C" fn(*mut c_void, *mut c_void) -> Operated,
+    arguments: *mut c_void,
+) -> c_int {
+    let operate = || {
+        // SAFETY: by contract.
+        let Operated { stores, found } = unsafe { operation(word, arguments) };
+        Outcome { stores: stores != 0, found }
+    };
+    let atomicity = if locks == 0 { Atomicity::Instruction } else { Atomicity::Lock };
+    match program::operate(word.expose_provenance(), atomicity, operate) {
+        Ok(served) => c_int::from(served),
+        Err(failure) => {
+            mistake(failure);
+            0
+        }
+    }
+}
+
+/// `fsp_program_fence`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_fence() {
+    if let Err(failure) = program::fence() {
+        mistake(failure);
+    }
 }

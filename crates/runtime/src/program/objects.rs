@@ -38,7 +38,7 @@ pub fn lock_address(address: usize) -> Result<()> {
     inside_at(address, "word", move |entered| lock_entered(entered, address))
 }
 
-fn lock_entered(entered: &Entered, mutex: usize) -> Result<()> {
+pub(super) fn lock_entered(entered: &Entered, mutex: usize) -> Result<()> {
     let (cluster, slot) = (entered.cluster, entered.slot);
     meter::timed(cluster, Bucket::LockWait, || acquire_mutex(cluster, slot, mutex as u64))?;
     meter::count(cluster, Counter::LockAcquires, 1);
@@ -99,7 +99,7 @@ pub fn unlock_address(address: usize) -> Result<()> {
     inside_at(address, "word", move |entered| unlock_entered(entered, address))
 }
 
-fn unlock_entered(entered: &Entered, mutex: usize) -> Result<()> {
+pub(super) fn unlock_entered(entered: &Entered, mutex: usize) -> Result<()> {
     let (cluster, slot) = (entered.cluster, entered.slot);
     let (mutex, who) = (mutex as u64, cluster.processor_at(slot));
     if !locks::migrate(cluster) {
@@ -114,6 +114,18 @@ fn unlock_entered(entered: &Entered, mutex: usize) -> Result<()> {
     }
     consistency::release(cluster);
     locks::unlock(cluster, slot, mutex)
+}
+
+/// Unlocks a mutex under which the processor has written nothing that another may need: without a release, where the next holder takes
+/// over no other's.
+pub(super) fn leave_entered(entered: &Entered, mutex: usize) -> Result<()> {
+    let (cluster, slot) = (entered.cluster, entered.slot);
+    // An earlier holder may have handed the mutex over without a release of its own.
+    if locks::migrate(cluster) {
+        return unlock_entered(entered, mutex);
+    }
+    objects::call(cluster, slot, Event::Unlock { mutex: mutex as u64, who: cluster.processor_at(slot) })?;
+    Ok(())
 }
 
 /// Waits until the processor holds the mutex, without an acquire.

@@ -34,11 +34,17 @@ struct At {
 impl At {
     #[inline(always)] // in the five functions below
     fn of(object: usize) -> Option<Self> {
+        offset(running()?.cluster, object)?;
+        Self::numbered(object)
+    }
+
+    /// The same for an object that is known by a number, which is no address of shared memory.
+    #[inline(always)]
+    fn numbered(object: usize) -> Option<Self> {
         let runtime = running()?;
         let cluster = runtime.cluster;
         // A thread that the program made itself gets its slot the long way.
         let slot = meter::slot_index()?;
-        offset(cluster, object)?;
         let (who, place) = (cluster.processor_at(slot), cluster.manager_of(object as u64));
         Some(Self { runtime, slot, who, object: object as u64, place })
     }
@@ -87,11 +93,22 @@ impl At {
 /// Locks a mutex that nobody holds.
 #[inline]
 pub(super) fn lock(mutex: usize) -> bool {
-    let Some(at) = At::of(mutex) else { return false };
+    At::of(mutex).is_some_and(|at| lock_at(&at))
+}
+
+/// The same for one that is known by a number.
+#[inline]
+pub(super) fn lock_numbered(mutex: usize) -> bool {
+    At::numbered(mutex).is_some_and(|at| lock_at(&at))
+}
+
+#[inline(always)]
+fn lock_at(at: &At) -> bool {
+    let mutex = at.object;
     let (quick, messages) = match at.own_word() {
         Some(word) => (word.on_resting(at.object, &migratory::Event::Lock(at.who)), 0),
         None => match at.word() {
-            Some(word) => (word.on(Event::Lock { mutex: at.object, who: at.who }), 2),
+            Some(word) => (word.on(Event::Lock { mutex, who: at.who }), 2),
             None => return false,
         },
     };
@@ -104,13 +121,25 @@ pub(super) fn lock(mutex: usize) -> bool {
 /// Unlocks a mutex that this processor holds and nobody waits for.
 #[inline]
 pub(super) fn unlock(mutex: usize) -> bool {
-    let Some(at) = At::of(mutex) else { return false };
+    At::of(mutex).is_some_and(|at| unlock_at(&at, true))
+}
+
+/// The same for one that is known by a number; `releases` says whether the processor has written since it locked.
+#[inline]
+pub(super) fn unlock_numbered(mutex: usize, releases: bool) -> bool {
+    At::numbered(mutex).is_some_and(|at| unlock_at(&at, releases))
+}
+
+#[inline(always)]
+fn unlock_at(at: &At, releases: bool) -> bool {
     let own = at.own_word();
     let Some(word) = own.or_else(|| at.word()) else { return false };
     if !word.is_held_by(at.object, at.who) {
         return false;
     }
-    at.release();
+    if releases || own.is_some() {
+        at.release();
+    }
     let (quick, messages) = match own {
         Some(word) => (word.on_resting(at.object, &migratory::Event::Unlock(at.who)), 0),
         None => (word.on(Event::Unlock { mutex: at.object, who: at.who }), 1),
