@@ -21,4 +21,7 @@ char *fsp_clib_taken_over(char *text);
 /* Another process may have changed the environment or the locale: they are changed in this one. */
 void fsp_clib_catch_up(void);
 
+/* The program ends: files that are mapped to be written get what was stored. */
+void fsp_clib_save_mappings(void);
+
 #endif

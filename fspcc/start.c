@@ -14,8 +14,9 @@ extern char fsp_globals_end[] __attribute__((weak));
 extern char fsp_program_threads[] __attribute__((weak));
 extern char fsp_program_stacks[] __attribute__((weak));
 
-/* Linked with --pthread. */
+/* Linked with --pthread; the second if the program calls mmap. */
 void fsp_clib_catch_up(void) __attribute__((weak));
+void fsp_clib_save_mappings(void) __attribute__((weak));
 
 /* std::ios_base::Init::Init(): each source of a C++ program makes std::cout and its kin ready by a constructor, which the
  * processes that serve never run. */
@@ -42,6 +43,8 @@ void fsp_program_constructor(void)
         fsp_program_share_stacks();
     if (fsp_clib_catch_up)
         fsp_program_on_thread(fsp_clib_catch_up);
+    if (fsp_clib_save_mappings)
+        fsp_program_on_exit(fsp_clib_save_mappings);
     if (fsp_program_threads)
         fsp_pthread_start();
     else

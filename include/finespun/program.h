@@ -31,6 +31,9 @@ void fsp_program_share_stacks(void);
  * keeps for the program can follow what another has changed.  Before the start. */
 void fsp_program_on_thread(void (*function)(void));
 
+/* Ends the job with one of Finespun's errors, or returns it, as fsp_errors_return says. */
+fsp_status fsp_program_refuse(int number, const char *what);
+
 /* Called where the program exits, in whichever process that is, while shared memory may still be used.  Before the start. */
 void fsp_program_on_exit(void (*function)(void));
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::support::{Job, built, compile, offers_userfaultfd, protocols, root, succeed};
+use crate::support::{Job, built, compile, line_with, offers_userfaultfd, protocols, root, succeed};
 
 const PROGRAMS: [&str; 3] = ["pipeline", "quicksort", "table"];
 
@@ -250,6 +250,25 @@ fn what_the_c_library_keeps_for_a_program_is_one_for_all_its_threads() {
             assert_eq!(done.stdout, alone, "{done}");
         }
     }
+}
+
+#[test]
+fn mapped_files_and_memory_are_the_programs() {
+    let source = "tests/c/pthread/mapped.c";
+    let program = build(source, &["-g"]);
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("file");
+    for flags in ["-n 1", "-n 2", "-n 4", "-n 2 --transport tcp", "-n 4 --transport tcp", "-n 2 --protocol tmk"] {
+        std::fs::write(&file, "abc").expect("written");
+        let done = Job::new(&format!("--quiet {flags}"), &program, file.to_str().expect("plain")).run();
+        done.assert_success();
+        assert_eq!(done.stdout, "mapped: all right\n", "{done}");
+        assert_eq!(std::fs::read_to_string(&file).expect("readable"), "xyc", "{done}");
+    }
+    let done = Job::new("--quiet -n 2", &program, "twice").run();
+    done.assert_error("E056");
+    let line = line_with(source, "MAP_SHARED, file, 0) != MAP_FAILED");
+    assert!(done.stderr.contains(&format!("mapped.c:{line})")), "{done}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! `finespun/program.h`: what `fspcc` links into a program.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::with_exposed_provenance;
 
-use finespun_runtime::program;
+use finespun_errors::Code;
+use finespun_runtime::{Failure, program};
 
 use crate::base;
-use crate::error::OK;
+use crate::error::{OK, refuse};
 
 /// `fsp_program_globals`
 #[unsafe(no_mangle)]
@@ -32,6 +33,18 @@ pub unsafe extern "C" fn fsp_program_heap(begin: *mut *const c_void, end: *mut *
         begin.write(with_exposed_provenance(heap.start));
         end.write(with_exposed_provenance(heap.end));
     }
+}
+
+/// `fsp_program_refuse`
+///
+/// # Safety
+/// `what` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsp_program_refuse(number: c_int, what: *const c_char) -> c_int {
+    let code = Code::ALL.iter().copied().find(|code| *code as c_int == number).unwrap_or(Code::Bug);
+    // SAFETY: by contract.
+    let what = unsafe { CStr::from_ptr(what) }.to_string_lossy().into_owned();
+    refuse(Failure { code, what })
 }
 
 /// `fsp_program_runs`

@@ -342,6 +342,15 @@ catalogue! {
                stores would then be lost there, or a load would fault for ever. The message names the call and the address. A call made past the \
                C library (syscall) is noticed under userfaultfd when a thread faults at one address again and again.",
     }
+    /// A mapping that shared memory cannot stand for.
+    UnservedMapping = 56 {
+        why: "what mmap gives a program of threads is memory of the shared heap, and that cannot do what this call asks for",
+        fix: "map anonymous memory or a regular file, each file once where it is written, at an address that mmap chooses; or read and write",
+        exit: 56,
+        more: "In a program built by fspcc --pthread, mmap gives shared memory, into which a file's contents are read. Not served are devices, a \
+               second shared mapping of a file that is mapped to be written, MAP_FIXED over other memory than that of mmap, growing a mapping of a file, \
+               and taking rights away where the program has a handler for SIGSEGV. docs/system-calls.md has the rest.",
+    }
     /// Nodes that run different builds.
     Builds = 60 {
         why: "all processes of a job must run the same build of the program and of Finespun, since code and data are shared",

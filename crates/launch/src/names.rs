@@ -4,7 +4,8 @@ use std::path::Path;
 
 use finespun_symbols::Symbols;
 
-/// The message with the name of a variable behind each address in its first line that is one's. `image` is where the program is loaded.
+/// The message with the name of a variable, or the function and line that calls, behind each address in its first line that is one's.
+/// `image` is where the program is loaded.
 #[must_use]
 pub fn named(message: &str, program: &Path, image: u64) -> String {
     let first = message.split('\n').next().unwrap_or_default();
@@ -15,7 +16,12 @@ pub fn named(message: &str, program: &Path, image: u64) -> String {
     let Ok(symbols) = Symbols::read(program) else { return message.to_owned() };
     let moved = if symbols.is_position_independent() { image } else { 0 };
     let name = |address: u64| {
-        let variable = symbols.variable(address.checked_sub(moved)?)?;
+        let address = address.checked_sub(moved)?;
+        let Some(variable) = symbols.variable(address) else {
+            // Where a call returns to: the call is what stands before it.
+            let call = symbols.instruction(address.checked_sub(1)?);
+            return call.function.is_some().then(|| call.to_string());
+        };
         (!variable.is_of_library).then(|| variable.to_string())
     };
     format!("{}{}", with_names(first, name), &message[first.len()..])
