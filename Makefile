@@ -11,8 +11,10 @@
 #   make performance   the same, and how costs grow, into docs/performance/
 #   make strings-figures   every application in the configurations of Strings' ablation
 #   make locks-table       what locking costs, queue against migratory
-#   make install   PREFIX=/usr/local: command, compiler driver, library, headers
-#   make clean
+#   make install   copies what was built to PREFIX (/usr/local), below DESTDIR if that is set
+#   make uninstall removes what make install has put there, and nothing else
+#   make clean     removes what was built
+#   make help      this list
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -21,15 +23,22 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+# The number behind libfinespun.so.
+ABI := $(firstword $(subst ., ,$(VERSION)))
 
 include apps/apps.mk
 include benches/benches.mk
 include fspcc/fspcc.mk
+include packaging/packaging.mk
+
+.PHONY: help
+help:
+	@sed -n 's/^#   //p; /^$$/q' Makefile
 
 # ---- build --------------------------------------------------------------------------------------------------------
 
 .PHONY: build binaries
-build: binaries fspcc apps examples bench-programs
+build: binaries fspcc pages apps examples bench-programs
 
 # What the machine must have; looked at again when the script changes.
 build/.prepared-%: scripts/prepare.sh
@@ -37,21 +46,17 @@ build/.prepared-%: scripts/prepare.sh
 	@mkdir -p $(@D) && touch $@
 
 # Cargo knows best what is out of date. Copies are made only of what is new, so that nothing else is built again.
-binaries: build/.prepared-build build/include build/lib/pkgconfig/finespun.pc build/lib/pkgconfig/finespun-tmk.pc \
-		build/lib/libfinespun_tmk.a
+binaries: build/.prepared-build build/include $(PACKAGING) build/lib/libfinespun_tmk.a
 	$(CARGO) build --release -p finespun-cli -p finespun-capi
 	@scripts/copy-new target/release/finespun build/bin/finespun
 	@scripts/copy-new target/release/libfinespun.so build/lib/libfinespun.so
+	@ln -sfn libfinespun.so build/lib/libfinespun.so.$(ABI)
 	@scripts/copy-new target/release/libfinespun.a build/lib/libfinespun.a
 
 build/bin/finespun build/lib/libfinespun.so build/lib/libfinespun.a: binaries ;
 
 build/include:
 	@mkdir -p build && ln -sfn ../include $@
-
-build/lib/pkgconfig/%.pc: scripts/%.pc.in Cargo.toml Makefile
-	@mkdir -p $(@D)
-	@sed 's|@PREFIX@|$(CURDIR)/build|; s|@VERSION@|$(VERSION)|' $< >$@
 
 # TreadMarks' calls, C on the public headers; a program links it before libfinespun.
 build/lib/libfinespun_tmk.a: compat/tmk.c $(wildcard include/finespun/*.h)
@@ -62,30 +67,9 @@ build/lib/libfinespun_tmk.a: compat/tmk.c $(wildcard include/finespun/*.h)
 
 # ---- use ----------------------------------------------------------------------------------------------------------
 
-.PHONY: demo install clean
+.PHONY: demo clean
 demo: build
 	build/bin/finespun run -n 4 -p 1 build/apps/sor --size 2048 --iters 100 --verify
-
-install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/finespun/compat
-	install -m 755 build/bin/finespun $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 build/lib/libfinespun.so $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 build/lib/libfinespun.a build/lib/libfinespun_tmk.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 include/finespun/*.h $(DESTDIR)$(PREFIX)/include/finespun/
-	install -d $(DESTDIR)$(PREFIX)/libexec/finespun/native $(DESTDIR)$(PREFIX)/libexec/finespun/apps
-	install -m 755 $(LIBEXEC)/micro $(LIBEXEC)/floors $(DESTDIR)$(PREFIX)/libexec/finespun/
-	install -m 755 $(NATIVE_APPS:%=$(LIBEXEC)/native/%) $(DESTDIR)$(PREFIX)/libexec/finespun/native/
-	install -m 755 $(NATIVE_APPS:%=$(LIBEXEC)/apps/%) $(DESTDIR)$(PREFIX)/libexec/finespun/apps/
-	install -m 755 build/bin/fspcc $(DESTDIR)$(PREFIX)/bin/
-	ln -sf fspcc $(DESTDIR)$(PREFIX)/bin/fspc++
-	install -d $(DESTDIR)$(PREFIX)/lib/finespun $(DESTDIR)$(PREFIX)/share/finespun
-	install -m 644 $(FSPCC_PARTS) $(DESTDIR)$(PREFIX)/lib/finespun/
-	install -m 644 fspcc/c.m4.finespun $(DESTDIR)$(PREFIX)/share/finespun/
-	install -m 644 include/finespun/compat/*.h $(DESTDIR)$(PREFIX)/include/finespun/compat/
-	for name in finespun finespun-tmk; do \
-		sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' scripts/$$name.pc.in \
-			>$(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc || exit 1; \
-	done
 
 clean:
 	rm -rf build
@@ -134,6 +118,7 @@ test-cluster: build build/.prepared-test
 	$(CARGO) build $(CHECKED) -p finespun-cli -p finespun-capi
 	@scripts/copy-new target/checked/finespun build/checked/bin/finespun
 	@scripts/copy-new target/checked/libfinespun.so build/checked/lib/libfinespun.so
+	@ln -sfn libfinespun.so build/checked/lib/libfinespun.so.$(ABI)
 	$(CARGO) test $(CHECKED) -p finespun-cluster-tests -- --test-threads=2
 	@cat build/tests/*.skipped 2>/dev/null || true # and why
 

@@ -43,6 +43,7 @@ compiles() {
 missing_packages() {
     compiles c "${CC:-cc}" stdio.h || echo gcc libc6-dev
     if [ "$what" = test ]; then
+        command -v cmake >/dev/null 2>&1 || echo cmake
         command -v pkg-config >/dev/null 2>&1 || echo pkg-config
         compiles c++ "${CXX:-g++}" cstdio || echo g++
         command -v m4 >/dev/null 2>&1 || echo m4 # for the programs with PARMACS macros

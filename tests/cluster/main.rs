@@ -19,6 +19,7 @@ mod fastlink;
 mod fspcc;
 mod hangs;
 mod header;
+mod install;
 mod launch;
 mod manners;
 mod memory;

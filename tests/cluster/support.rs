@@ -225,7 +225,9 @@ impl Job {
         }
         command.env_remove(LIBRARY_PATH);
         if self.is_checked {
-            command.env(LIBRARY_PATH, built("checked/lib"));
+            // The name that the loader looks for: without it the other library would be found.
+            let library = built("checked/lib/libfinespun.so.0");
+            command.env(LIBRARY_PATH, library.parent().expect("a folder"));
         }
         let mark = format!("{}.{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         command.envs(self.environment.iter().cloned()).env(MARK, &mark).current_dir(folder.path());

@@ -9,6 +9,7 @@ mod environment;
 mod explain;
 mod options;
 mod output;
+mod pages;
 mod report;
 mod run;
 mod switches;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Action::Doctor => Ok(doctor::doctor()),
         Action::Bench(options) => bench::bench(&options),
         Action::Check { protocol } => check::check(&protocol),
+        Action::Pages { folder, fspcc } => pages::write(&folder, &fspcc),
         Action::Report { file, other: None, .. } => report::reprint(&file),
         Action::Report { file, other: Some(other), .. } => report::side_by_side(&file, &other),
     };

@@ -59,6 +59,14 @@ pub enum Action {
         #[arg(long, requires = "other")]
         diff: bool,
     },
+    /// Write manual pages and completions
+    #[command(hide = true)]
+    Pages {
+        /// The folder, laid out as /usr/share is
+        folder: PathBuf,
+        /// The compiler driver
+        fspcc: PathBuf,
+    },
 }
 
 #[derive(Args, Debug)]
