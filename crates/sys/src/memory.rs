@@ -211,6 +211,12 @@ impl Mapping {
         }
     }
 
+    /// Leaves the mapping out of the process's cores. Only for their size: where the kernel refuses, it stays in them.
+    pub fn leave_out_of_cores(&self) {
+        // SAFETY: our own mapping; the advice changes no byte of it.
+        let _ = unsafe { advise(self.as_ptr(), self.bytes, libc::MADV_DONTDUMP) };
+    }
+
     /// Sets the rights of some of its pages. An access that needs more raises a signal.
     pub(crate) fn protect(&self, bytes: Range<usize>, rights: i32) -> io::Result<()> {
         assert!(bytes.start <= bytes.end && bytes.end <= self.bytes, "inside the mapping");

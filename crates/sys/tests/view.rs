@@ -31,6 +31,7 @@ under_both_mechanisms! {
     an_unprivileged_user_has_the_same_rights
     a_view_takes_the_place_of_a_reservation
     memory_locked_by_the_program_can_still_be_invalidated
+    a_core_has_the_pages_that_are_open_and_the_window_and_nothing_else_of_the_frames
 }
 
 fn start(test: &str, mechanism: Mechanism, body: fn(Mechanism)) {
@@ -447,4 +448,38 @@ fn where_userfaultfd_is_forbidden_the_view_uses_mprotect_and_the_probe_says_why(
         assert!(view.descriptor().is_none());
         view.map_read(0).unwrap();
     });
+}
+
+/// Does the kernel leave the page at this address out of a core?
+fn is_left_out_of_cores(address: usize) -> bool {
+    let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut is_here = false;
+    for line in text.lines() {
+        let range = line.split(' ').next().and_then(|word| word.split_once('-'));
+        let range = range.and_then(|(from, to)| Some((hex(from)?, hex(to)?)));
+        if let Some((from, to)) = range {
+            is_here = (from..to).contains(&address);
+        } else if is_here && let Some(flags) = line.strip_prefix("VmFlags:") {
+            return flags.split(' ').any(|flag| flag == "dd");
+        }
+    }
+    panic!("{address:#x} is not mapped");
+}
+
+fn hex(digits: &str) -> Option<usize> {
+    usize::from_str_radix(digits, 16).ok()
+}
+
+fn a_core_has_the_pages_that_are_open_and_the_window_and_nothing_else_of_the_frames(mechanism: Mechanism) {
+    const WINDOW: usize = 0x2344_0000_0000;
+    let rig = rig_with_window(mechanism, 16, WINDOW, 8..12);
+    for page in [2, 3, 7, 12] {
+        rig.store(page, 0, 1);
+    }
+    let left_out = |page: u32| is_left_out_of_cores(rig.view.address_of(page));
+    assert!((0..16).all(|page| left_out(page) != (8..12).contains(&page)));
+    rig.view.put_into_core();
+    let expected = [2, 3, 7, 8, 9, 10, 11, 12];
+    assert_eq!((0..16).filter(|&page| !left_out(page)).collect::<Vec<_>>(), expected);
+    assert!(rig.load(3, 0) == 1 && rig.load(4, 0) == 0, "the rights are what they were");
 }

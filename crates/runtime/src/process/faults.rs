@@ -31,7 +31,15 @@ pub fn install(cluster: &'static Cluster) -> std::io::Result<()> {
     let (_, mapping) = cluster.view.as_ref().expect("only a process of the program has faults");
     CLUSTER.get_or_init(|| cluster);
     finespun_sys::faults::set_window(mapping.window());
+    finespun_sys::faults::before_death(put_view_into_core)?;
     finespun_sys::faults::install(mapping.addresses(), mapping.mechanism(), on_fault)
+}
+
+/// A signal is about to end the process: the core has the pages that the program could use.
+fn put_view_into_core() {
+    if let Some((_, mapping)) = CLUSTER.get().and_then(|cluster| cluster.view.as_ref()) {
+        mapping.put_into_core();
+    }
 }
 
 fn on_fault(address: usize, kind: FaultKind) -> bool {

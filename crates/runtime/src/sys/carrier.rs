@@ -47,6 +47,7 @@ fn loopback(
     let doorbells: Vec<_> = descriptors.doorbells.iter().map(|&fd| fd_of(fd)).collect();
     let bytes = Loopback::<BorrowedFd<'_>>::bytes(doorbells.len());
     let memory = Mapping::shared(fd_of(descriptors.memory), bytes)?;
+    memory.leave_out_of_cores();
     // SAFETY: mapped with so many bytes, and never unmapped: the mapping is forgotten. The launcher made the memory for loopbacks only.
     let loopback = unsafe { Loopback::attach(memory.as_ptr(), bytes, me, doorbells) };
     std::mem::forget(memory);

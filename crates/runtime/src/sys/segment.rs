@@ -75,6 +75,9 @@ impl Segment {
     pub fn map(segment: BorrowedFd<'_>, frames: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
         let segment = Mapping::shared(segment, shape.bytes)?;
         let frames = Mapping::shared(frames, shape.frame_bytes())?;
+        // A core shows the pages in the view, as the program sees them; these tables and frames are terabytes of address space.
+        segment.leave_out_of_cores();
+        frames.leave_out_of_cores();
         Ok(Self { segment, frames, shape })
     }
 

@@ -9,6 +9,7 @@
 //! blocked in its place ([`stand_in`]). That the first counts as blocked can be seen by it, also after `siglongjmp` has put back a mask: a fault
 //! of the program's own ends the process then, as it would have done.
 
+use super::death;
 use crate::check;
 use crate::lock::WordLock;
 use crate::signals::real_sigaction;
@@ -126,7 +127,12 @@ pub unsafe fn set_user_action(
 ) -> libc::c_int {
     let Some(index) = index_of(signal) else {
         // SAFETY: the caller's own arguments, under the caller's promise.
-        return unsafe { crate::signals::set_action(signal, new, old) };
+        let done = unsafe { crate::signals::set_action(signal, new, old) };
+        // SAFETY: by contract null or writable, and `set_action` has written it.
+        if let Some(old) = unsafe { old.as_mut() }.filter(|old| done == 0 && death::is_ours(old)) {
+            *old = default_action();
+        }
+        return done;
     };
     // SAFETY: by contract null or readable. Read before the lock is taken, as it could lie in the shared space.
     let new_action = unsafe { new.as_ref() }.copied();
@@ -199,6 +205,7 @@ fn is_handler(action: &libc::sigaction) -> bool {
 /// Ends the process by the default action: a fault by happening again when we return, a sent signal by being sent
 /// again (it is blocked until we return).
 fn die(signal: libc::c_int, sent_by_a_process: bool) {
+    death::announce();
     let action = default_action();
     // SAFETY: a valid action; null asks for nothing back.
     unsafe { real_sigaction(signal, &raw const action, std::ptr::null_mut()) };

@@ -15,12 +15,14 @@
 //! blocked.
 
 mod chain;
+mod death;
 mod kind;
 mod steps;
 
 use crate::lock::WordLock;
 use crate::view::Mechanism;
 pub use chain::set_user_action;
+pub use death::before_death;
 pub use kind::FaultKind;
 use std::ffi::c_void;
 use std::io;

@@ -76,6 +76,28 @@ impl Marks {
         self.masks(pages).any(|(word, mask)| word.load(Ordering::Relaxed) & mask != 0)
     }
 
+    /// The runs of marked pages.
+    pub(super) fn runs(&self) -> impl Iterator<Item = Range<u32>> + use<'_> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let start = self.next(at, true)?;
+            at = self.next(start, false).unwrap_or(self.words as u32 * 64);
+            Some(start..at)
+        })
+    }
+
+    /// The first page from this one on that is marked, or that is not.
+    fn next(&self, page: u32, is_marked: bool) -> Option<u32> {
+        let first = page as usize / 64;
+        let rest = self.words().get(first..)?;
+        rest.iter().enumerate().find_map(|(index, word)| {
+            let word = word.load(Ordering::Relaxed);
+            let wanted = if is_marked { word } else { !word };
+            let wanted = if index == 0 { wanted & u64::MAX << (page % 64) } else { wanted };
+            (wanted != 0).then(|| (first + index) as u32 * 64 + wanted.trailing_zeros())
+        })
+    }
+
     /// The runs, joined over unmarked pages where that is cheaper.
     pub(super) fn join<'a>(&'a self, runs: Runs<'a>) -> Joined<'a> {
         Joined { pages: runs.pages, marks: self, runs: runs.peekable() }
@@ -149,6 +171,15 @@ mod tests {
         marks.set(&(7..7));
         marks.set(&(PAGES..PAGES));
         assert!(!marks.any(&(0..PAGES)));
+    }
+
+    #[test]
+    fn marked_pages_come_as_runs() {
+        let marks = Marks::new(PAGES).unwrap();
+        assert_eq!(marks.runs().next(), None);
+        let runs = [0..1, 5..64, 100..300, 511..512, 513..514, PAGES - 70..PAGES];
+        runs.iter().for_each(|run| marks.set(run));
+        assert_eq!(marks.runs().collect::<Vec<_>>(), runs);
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl View {
         let range = Pages::new(mapping.address(), mapping.bytes())?;
         // SAFETY: the advice is for exactly the mapping we own, and takes effect in children of fork only.
         unsafe { memory::advise(mapping.as_ptr(), mapping.bytes(), libc::MADV_DONTFORK) }?;
+        mapping.leave_out_of_cores();
         let carrier = match mechanism {
             Mechanism::Uffd => {
                 Carrier::Userfault(Userfault::new(range, descriptors::aside(frames.try_clone_to_owned()?)?)?)
@@ -153,6 +154,21 @@ impl View {
         let (start, bytes) = (self.mapping.as_ptr(), self.mapping.bytes());
         // SAFETY: MAP_FIXED replaces exactly the mapping that self owns; whoever uses its pages gets a signal.
         unsafe { memory::map(start, bytes, libc::PROT_NONE, flags, None) }.map(drop)
+    }
+
+    /// Has the pages that may be open put into a core, should the process end now. The others are left out, because a core with all
+    /// of them would have the size of the space. Pages in the window are always in it. Stops where the kernel has no more mappings.
+    pub fn put_into_core(&self) {
+        if !self.is_ours() {
+            return;
+        }
+        for piece in self.open.runs().flat_map(|run| self.range.pieces(&run)) {
+            let (start, bytes) = self.range.pointer(&piece);
+            // SAFETY: pages of our own mapping; the advice changes no byte of them.
+            if unsafe { memory::advise(start, bytes, libc::MADV_DODUMP) }.is_err() {
+                return;
+            }
+        }
     }
 
     /// The addresses of the window; empty if there is none.
