@@ -10,16 +10,18 @@ const SOURCE: &str = "tests/c/spins/spins.c";
 
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let folder = root().join("build/tests");
-        std::fs::create_dir_all(&folder).expect("writable");
-        let program = folder.join("spins");
-        let mut command = Command::new(built("bin/fspcc"));
-        // From the project's folder, so that lines are named as they are here.
-        command.current_dir(root()).args(["--pthread", "-g", "-O2", "-Wall", "-Wextra", "-Werror", SOURCE, "-o"]);
-        succeed(command.arg(&program));
-        program
-    })
+    PROGRAM.get_or_init(|| compiled("-O2"))
+}
+
+fn compiled(optimisation: &str) -> PathBuf {
+    let folder = root().join("build/tests");
+    std::fs::create_dir_all(&folder).expect("writable");
+    let program = folder.join(format!("spins{optimisation}"));
+    let mut command = Command::new(built("bin/fspcc"));
+    // From the project's folder, so that lines are named as they are here.
+    command.current_dir(root()).args(["--pthread", "-g", optimisation, "-Wall", "-Wextra", "-Werror", SOURCE, "-o"]);
+    succeed(command.arg(&program));
+    program
 }
 
 /// `file:line` of the only line of the program with this text.
@@ -92,6 +94,17 @@ fn a_loop_that_gives_up_its_core_in_each_turn_is_told_too() {
 fn a_lock_made_of_an_atomic_instruction_is_told_where_another_node_has_left_it() {
     for text in said("lock") {
         assert!(text.starts_with("`taken` (") && text.ends_with("it is 1 here, and 0 on node 0"), "{text}");
+    }
+}
+
+/// There the address of the word is loaded in each turn, from shared memory or from the stack.
+#[test]
+fn loops_are_seen_without_optimisation_too() {
+    let program = compiled("-O0");
+    for (case, word) in [("flag", "`ready` ("), ("task", "the word at 0x"), ("through", "`ready` (")] {
+        let done = Job::new("--quiet -n 2 --check spins=1", &program, case).limit(30).run();
+        done.assert_message("E024");
+        assert!(done.stderr.contains(&format!("(node 1, processor 1): {word}")), "{done}");
     }
 }
 

@@ -47,6 +47,16 @@ static void *wait_politely(void *none)
     return none;
 }
 
+/* What it stores through a pointer is not what it waits for. */
+static void *store_through(void *none)
+{
+    int turns, *through = &turns;
+    while (!ready) {
+        *through = 1;
+    }
+    return none;
+}
+
 static void *wait_for_plain(void *none)
 {
     while (!plain) {
@@ -55,7 +65,7 @@ static void *wait_for_plain(void *none)
 }
 
 /* The builtin would be a call of the library. */
-static long exchange(volatile long *word, long value)
+static inline __attribute__((always_inline)) long exchange(volatile long *word, long value)
 {
     __asm__ volatile("xchg %0, %1" : "+r"(value), "+m"(*word));
     return value;
@@ -115,6 +125,7 @@ static const struct {
     void *(*wait)(void *);
 } cases[] = {
     {"flag", wait_for_flag}, {"task", wait_for_task}, {"politely", wait_politely}, {"plain", wait_for_plain},
+    {"through", store_through},
     {"lock", try_lock},      {"compute", compute},    {"a_while", wait_a_while},   {"signal", wait_for_signal},
 };
 

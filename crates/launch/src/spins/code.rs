@@ -23,6 +23,8 @@ use crate::sys::trace::Registers;
 const AROUND: u64 = 256;
 /// How many steps back a value is followed.
 const DEPTH: u32 = 8;
+/// The same for the address of what a loop writes: each step asks about all that the loop writes.
+const DEPTH_OF_WRITES: u32 = 2;
 
 /// What the process has in its memory.
 pub trait Memory {
@@ -140,7 +142,7 @@ impl<M: Memory> Loop<'_, M> {
             }
         }
         if !loads.is_empty() {
-            return self.leaves_alone(&loads).then_some(Endless::Waits(loads));
+            return self.leaves_alone(&loads, DEPTH_OF_WRITES).then_some(Endless::Waits(loads));
         }
         let touches = |step: &Instruction| (0..step.op_count()).any(|number| step.op_kind(number) == OpKind::Memory);
         let is_empty = branches.is_empty() && !must_all_hold && !calls && !self.body.iter().any(touches);
@@ -277,20 +279,21 @@ impl<M: Memory> Loop<'_, M> {
     /// The word that an instruction reads.
     fn word(&self, index: usize, depth: u32) -> Option<Value> {
         let step = &self.body[index];
-        let address = self.address(index, depth.checked_sub(1)?)?;
-        let size = step.memory_size().size();
-        if self.memory.is_shared(address) {
-            return Some(Value { number: None, loads: vec![Load { address, size, at: step.ip() }] });
-        }
-        // Private memory that the loop leaves alone is as good as a register.
+        let depth = depth.checked_sub(1)?;
+        let load = Load { address: self.address(index, depth)?, size: step.memory_size().size(), at: step.ip() };
+        // Memory that the loop leaves alone is as good as a register, also where it holds what another address is made of.
         let mut bytes = [0; 8];
-        let is_read = (1..=8).contains(&size) && self.memory.read(address, &mut bytes[..size]);
-        let alone = is_read && self.leaves_alone(&[Load { address, size, at: step.ip() }]);
-        alone.then(|| Value { number: Some(u64::from_le_bytes(bytes)), loads: Vec::new() })
+        let is_read = (1..=8).contains(&load.size) && self.memory.read(load.address, &mut bytes[..load.size]);
+        let alone = is_read && self.leaves_alone(&[load], depth.min(DEPTH_OF_WRITES));
+        let number = alone.then(|| u64::from_le_bytes(bytes));
+        if self.memory.is_shared(load.address) {
+            return Some(Value { number, loads: vec![load] });
+        }
+        alone.then(|| Value { number, loads: Vec::new() })
     }
 
-    /// Does the loop write none of these words? To exchange one is to look at it.
-    fn leaves_alone(&self, words: &[Load]) -> bool {
+    /// Does the loop write none of these words, as far as its addresses are known? To exchange one is to look at it.
+    fn leaves_alone(&self, words: &[Load], depth: u32) -> bool {
         let mut infos = InstructionInfoFactory::new();
         self.body.iter().enumerate().all(|(index, step)| {
             let writes = infos.info(step).used_memory().iter().any(|used| match used.access() {
@@ -302,7 +305,7 @@ impl<M: Memory> Loop<'_, M> {
             if !writes || !has_operand || exchanges {
                 return true;
             }
-            let Some(address) = self.address(index, 2) else { return true };
+            let Some(address) = self.address(index, depth) else { return true };
             let end = address + step.memory_size().size() as u64;
             words.iter().all(|word| end <= word.address || address >= word.address + word.size as u64)
         })

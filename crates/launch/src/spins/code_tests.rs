@@ -8,6 +8,9 @@ const RDI: usize = 7;
 const RBP: usize = 5;
 const RAX: usize = 0;
 
+/// Where shared memory holds a pointer to `SHARED`.
+const POINTER: u64 = SHARED + 8;
+
 /// A loop, a pointer to shared memory on the stack, and shared memory behind the code.
 struct Process(Vec<u8>);
 
@@ -16,7 +19,11 @@ impl Memory for Process {
         let mut all = self.0.clone();
         all.resize(0x80, 0xcc);
         let stack = SHARED.to_le_bytes();
-        let (from, start) = if address >= STACK - 8 { (&stack[..], STACK - 8) } else { (&all[..], CODE) };
+        let (from, start) = match address {
+            address if address >= STACK - 8 => (&stack[..], STACK - 8),
+            address if address >= POINTER => (&stack[..], POINTER),
+            _ => (&all[..], CODE),
+        };
         let Some(found) = address.checked_sub(start).and_then(|at| from.get(at as usize..at as usize + bytes.len()))
         else {
             return false;
@@ -72,6 +79,28 @@ fn a_pointer_on_the_stack_is_followed_whatever_the_registers_hold_meanwhile() {
     // mov rax, [rbp-8]; mov eax, [rax]; test eax, eax; je
     let code = [0x48, 0x8b, 0x45, 0xf8, 0x8b, 0x00, 0x85, 0xc0, 0x74, 0xf6];
     assert_eq!(look(&code, &[0, 4, 6, 8]), waits(4, 4));
+}
+
+#[test]
+fn a_pointer_in_shared_memory_is_followed_if_the_loop_leaves_it_alone() {
+    // mov rax, [rdi+8]; mov eax, [rax]; test eax, eax; je
+    let code = [0x48, 0x8b, 0x47, 0x08, 0x8b, 0x00, 0x85, 0xc0, 0x74, 0xf6];
+    assert_eq!(look(&code, &[0, 4, 6, 8]), waits(4, 4));
+    // the same, and mov [rdi+8], rcx before the branch: it walks
+    let code = [0x48, 0x8b, 0x47, 0x08, 0x8b, 0x00, 0x85, 0xc0, 0x48, 0x89, 0x4f, 0x08, 0x74, 0xf2];
+    assert_eq!(look(&code, &[0, 4, 6, 8]), None);
+}
+
+#[test]
+fn a_loop_that_stores_through_a_pointer_on_the_stack_is_looked_at_to_an_end() {
+    // mov rax, [rbp-8]; mov [rax+64], ecx; mov eax, [rip+x]; test eax, eax; je
+    let code =
+        join(&[&[0x48, 0x8b, 0x45, 0xf8, 0x89, 0x48, 0x40, 0x8b, 0x05], &relative(13), &[0x85, 0xc0, 0x74, 0xef]]);
+    assert_eq!(look(&code, &[0, 4, 7, 13]), waits(4, 7));
+    // the same, and it stores to the word that it waits for
+    let code =
+        join(&[&[0x48, 0x8b, 0x45, 0xf8, 0x89, 0x48, 0x00, 0x8b, 0x05], &relative(13), &[0x85, 0xc0, 0x74, 0xef]]);
+    assert_eq!(look(&code, &[0, 4, 7, 13]), None);
 }
 
 #[test]
