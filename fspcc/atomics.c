@@ -4,6 +4,8 @@
  * instruction will do there too (a job of one node), or runs the operation under the word's lock.  Memory orders are not looked at
  * beyond that: every operation is sequentially consistent, but for a store to private memory, where it costs.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "sharing.h"
+
 #include <fenv.h>
 #include <finespun/program.h>
 #include <sched.h>
@@ -14,20 +16,6 @@
 #ifdef __x86_64__
 #pragma GCC target("cx16") /* else 16 bytes are a call of what is defined here */
 #endif
-
-/* The program's variables, by the start-up files and by globals.ld. */
-extern char __data_start[];
-extern char fsp_globals_end[];
-
-/* The shared heap begins at a fixed address, 2 << 44, and has less than as much room again. */
-enum { HEAP_SHIFT = 45 };
-
-static inline bool may_be_shared(const volatile void *memory)
-{
-    uintptr_t address = (uintptr_t)memory;
-    return __builtin_expect(address >> HEAP_SHIFT == 1, 0) ||
-        __builtin_expect(address - (uintptr_t)__data_start < (uintptr_t)(fsp_globals_end - __data_start), 0);
-}
 
 enum what { LOAD, STORE, EXCHANGE, COMPARE_EXCHANGE, ADD, SUB, AND, OR, XOR, NAND };
 

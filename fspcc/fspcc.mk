@@ -5,13 +5,14 @@
 FSPCC_CFLAGS = -std=gnu11 -O2 -fPIC -Wall -Wextra -Werror
 FSPCC_OBJECTS = $(patsubst fspcc/%.c,build/fspcc/%.o,$(wildcard fspcc/*.c))
 FSPCC_PARTS = build/lib/finespun/globals.ld build/lib/finespun/wraps build/lib/finespun/pthread.wraps \
-	build/lib/finespun/stdthread.wraps build/lib/finespun/clib.wraps build/lib/finespun/stdatomic.h build/lib/finespun/builtins.h \
+	build/lib/finespun/stdthread.wraps build/lib/finespun/clib.wraps build/lib/finespun/atomics.wraps \
+	build/lib/finespun/stdatomic.h build/lib/finespun/builtins.h \
 	build/lib/finespun/libfspprogram.a
 
 .PHONY: fspcc
 fspcc: build/bin/fspcc build/bin/fspc++ $(FSPCC_PARTS) build/share/finespun/c.m4.finespun
 
-build/fspcc/%.o: fspcc/%.c fspcc/shared.h $(wildcard include/finespun/*.h)
+build/fspcc/%.o: fspcc/%.c $(wildcard fspcc/*.h include/finespun/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(FSPCC_CFLAGS) -Iinclude -c -o $@ $<
 

@@ -1,14 +1,19 @@
-/* What a C++ program's std::thread and std::condition_variable do inside their library (fspc++ --pthread), by their names in
- * the object format: the same, by the calls that the program's own references go to.  All else of them, and std::mutex,
+/* What a C++ program's std::thread, std::condition_variable and atomic functions of shared_ptr do inside their library
+ * (fspc++ --pthread), by their names in the object format: the same, by the calls that the program's own references go to.  All else of them, and std::mutex,
  * std::shared_mutex and std::call_once, is compiled into the program.  The layouts are those of libstdc++'s stable binary interface.
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "shared.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument);
 int __wrap_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_detach(pthread_t thread);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
 int __wrap_pthread_cond_destroy(pthread_cond_t *condition);
 int __wrap_pthread_cond_signal(pthread_cond_t *condition);
@@ -98,4 +103,43 @@ void WAIT(pthread_cond_t *condition, unique_lock *lock);
 void WAIT(pthread_cond_t *condition, unique_lock *lock)
 {
     __wrap_pthread_cond_wait(condition, lock->mutex);
+}
+
+/* std::_Sp_locker, under which std::atomic_load, std::atomic_store and their kin for a shared_ptr work: one or two of sixteen mutexes, the
+ * lower first.  Both numbers are its members. */
+enum { POINTER_LOCKS = 16 };
+static SHARED pthread_mutex_t pointer_locks[POINTER_LOCKS];
+typedef struct pointer_locker {
+    unsigned char low, high;
+} pointer_locker;
+
+static unsigned char lock_for(const void *pointer)
+{
+    return ((uintptr_t)pointer >> 4) % POINTER_LOCKS;
+}
+
+#define LOCK_TWO __wrap__ZNSt10_Sp_lockerC1EPKvS1_
+void LOCK_TWO(pointer_locker *locker, const void *one, const void *other);
+void LOCK_TWO(pointer_locker *locker, const void *one, const void *other)
+{
+    unsigned char first = lock_for(one), second = lock_for(other);
+    locker->low = first < second ? first : second;
+    locker->high = first < second ? second : first;
+    __wrap_pthread_mutex_lock(&pointer_locks[locker->low]);
+    if (locker->high != locker->low)
+        __wrap_pthread_mutex_lock(&pointer_locks[locker->high]);
+}
+
+void __wrap__ZNSt10_Sp_lockerC1EPKv(pointer_locker *locker, const void *pointer);
+void __wrap__ZNSt10_Sp_lockerC1EPKv(pointer_locker *locker, const void *pointer)
+{
+    LOCK_TWO(locker, pointer, pointer);
+}
+
+void __wrap__ZNSt10_Sp_lockerD1Ev(pointer_locker *locker);
+void __wrap__ZNSt10_Sp_lockerD1Ev(pointer_locker *locker)
+{
+    if (locker->high != locker->low)
+        __wrap_pthread_mutex_unlock(&pointer_locks[locker->high]);
+    __wrap_pthread_mutex_unlock(&pointer_locks[locker->low]);
 }

@@ -5,6 +5,8 @@
 
 #include <finespun/base.h>
 
+#include <time.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,6 +54,13 @@ typedef fsp_operated (*fsp_operation)(volatile void *word, void *arguments);
  * own instructions do: in private memory, in a job of one node, before the start and after the end.  With `locks` the operation is one
  * that instructions do not do, and it runs wherever several processes may share the word. */
 int fsp_program_atomic(volatile void *word, int locks, fsp_operation operation, void *arguments);
+
+/* The system call futex for a word of shared memory: its result, or minus a number of errno; LONG_MIN, and nothing was done, for any other
+ * word.  A wake does not know how many it wakes, and returns 0. */
+long fsp_program_futex(const volatile unsigned *word, int operation, unsigned value, const struct timespec *timeout, unsigned mask);
+
+/* Ends the job: a static variable's initialisation needs the variable. */
+void fsp_program_recursion(const void *guard);
 
 /* A fence between all processors of the job: releases, and acquires what was released by those that came to one before. */
 void fsp_program_fence(void);

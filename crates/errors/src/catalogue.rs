@@ -136,7 +136,8 @@ catalogue! {
         why: "the call acts on a thread of the operating system, and that thread may be in another process or node",
         fix: "tell the thread by shared memory instead: a variable under a mutex, or a condition variable",
         exit: 13,
-        more: "pthread_cancel, pthread_kill, pthread_tryjoin_np, named semaphores and their kin are not served across nodes. \
+        more: "pthread_cancel, pthread_kill, pthread_tryjoin_np, named semaphores, futex operations \
+               other than waits and wakes, and their kin are not served across nodes. \
                docs/porting/pthread.md has the table of what is and what is not.",
     }
     /// A private global variable that one process writes and another reads.
@@ -182,7 +183,8 @@ catalogue! {
         why: "a mutex is not recursive: the processor would wait for itself for ever",
         fix: "lock once, or split the function so that the inner part expects the mutex to be held",
         exit: 22,
-        more: "The processor that holds the mutex asked for it again.",
+        more: "The processor that holds the mutex asked for it again. For a static variable of a C++ function: its initialisation came to the \
+               same function again, and would wait for its own end.",
     }
     /// A lock of the C library in shared memory.
     NodeLock = 23 {
@@ -199,7 +201,7 @@ catalogue! {
     /// A processor waits by reading a plain variable.
     Spin = 24 {
         why: "a load sees what another node wrote only after an acquire: a lock, a flag, a barrier, an atomic call",
-        fix: "wait by fsp_flag_wait or a condition variable, or read with fsp_atomic_load (LOAD, atomic_load) in the loop",
+        fix: "wait by fsp_flag_wait or a condition variable, or make the variable atomic (fspcc --pthread), or read with fsp_atomic_load (LOAD)",
         exit: 24,
         more: "A processor has read the same word in a loop for a long time, and nothing in the loop would bring a value that \
                another node writes. On one machine the loop ends when somebody stores; between nodes the store must be \

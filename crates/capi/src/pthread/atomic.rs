@@ -8,6 +8,8 @@
 use std::ffi::{c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use finespun_errors::Code;
+use finespun_runtime::Failure;
 use finespun_runtime::program::{self, Atomicity, Outcome};
 
 use super::{Whose, mistake, posix, whose};
@@ -71,6 +73,13 @@ pub unsafe extern "C" fn fsp_program_atomic(
             0
         }
     }
+}
+
+/// `fsp_program_recursion`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_recursion(guard: *const c_void) {
+    let what = format!("the static variable whose guard is at {guard:p} is used by its own initialisation");
+    mistake(Failure::new(Code::Relock, what));
 }
 
 /// `fsp_program_fence`

@@ -21,6 +21,7 @@
 //! | keys | [`keys`] |
 //! | `thrd_*`, `mtx_*`, `cnd_*`, `tss_*`, `call_once` | [`c11`] |
 //! | atomic access | [`atomic`] |
+//! | futex | [`futex`] |
 //!
 //! What a program does wrong by POSIX's own words (unlock by another thread, a normal mutex locked twice) ends the job with a
 //! message, as everywhere in Finespun; what POSIX has a result for, is returned.
@@ -28,6 +29,7 @@
 mod atomic;
 mod c11;
 mod condition;
+mod futex;
 mod held;
 mod keys;
 mod mutex;

@@ -4,13 +4,14 @@
 //! engine (`finespun_sys::signals`), so that a signal handler of the program, which may touch shared memory, never finds the engine's locks taken by the
 //! thread it interrupted.
 //!
-//! Here: start and end, who am I, phases; `memory`, `objects`, `words` and `threads` for the rest; `quick` for what needs none of this.
+//! Here: start and end, who am I, phases; `memory`, `objects`, `words`, `sleepers` and `threads` for the rest; `quick` for what needs none of this.
 
 mod foreign;
 mod memory;
 mod objects;
 mod quick;
 mod repeats;
+mod sleepers;
 mod stacks;
 mod threads;
 mod words;
@@ -18,6 +19,7 @@ mod words;
 pub use foreign::{lock_of_one_node, mapping_of_program};
 pub use memory::*;
 pub use objects::*;
+pub use sleepers::*;
 pub use threads::*;
 pub use words::*;
 

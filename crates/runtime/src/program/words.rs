@@ -112,17 +112,17 @@ fn with_lock(cluster: &'static Cluster, lock: usize, operate: impl FnOnce() -> O
 }
 
 /// The number of a word's lock.
-const fn lock_of(address: usize) -> usize {
+pub(super) const fn lock_of(address: usize) -> usize {
     let hash = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - LOCKS.ilog2());
     FIRST_LOCK + hash * LOCK_STEP
 }
 
 /// A handler that interrupted its thread's sleep in the engine waits in a slot of its own, until this is dropped.
-struct SlotOfHandler(Option<(&'static Cluster, usize, Option<usize>)>);
+pub(super) struct SlotOfHandler(Option<(&'static Cluster, usize, Option<usize>)>);
 
 impl SlotOfHandler {
     #[inline]
-    fn new(cluster: &'static Cluster) -> Result<Self> {
+    pub(super) fn new(cluster: &'static Cluster) -> Result<Self> {
         if !is_let_in() {
             return Ok(Self(None));
         }

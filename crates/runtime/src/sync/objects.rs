@@ -62,8 +62,8 @@ pub fn serve(cluster: &Cluster, who: ProcessorId, event: Event, told: &Told) {
     }
 }
 
-/// Queues for a condition, then gives up the mutex.
-fn leave_for(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
+/// Queues for a condition, then gives up the mutex. Then [`await_signal`], or [`await_signal_before`].
+pub fn leave_for(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
     let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
     slot.signalled.store(0, Ordering::Relaxed);
     call(cluster, slot_index, Event::Enqueue { condition, who })?;
@@ -77,10 +77,16 @@ fn leave_for(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -
 
 /// Waits for the condition `condition` with `mutex` given up, without the release and the lock around it.
 pub fn wait_condition(cluster: &Cluster, slot_index: usize, condition: u64, mutex: u64) -> Result<(), Failure> {
-    let slot = cluster.slot(slot_index);
     leave_for(cluster, slot_index, condition, mutex)?;
-    wait::until_changed_for(cluster, &slot.signalled, 0, &slot.signal_sleepers, condition);
+    await_signal(cluster, slot_index, condition);
     Ok(())
+}
+
+/// Waits for a signal of the condition: true.
+pub fn await_signal(cluster: &Cluster, slot_index: usize, condition: u64) -> bool {
+    let slot = cluster.slot(slot_index);
+    wait::until_changed_for(cluster, &slot.signalled, 0, &slot.signal_sleepers, condition);
+    true
 }
 
 /// The same for at most so many nanoseconds: false if they passed and no signal came.
@@ -91,9 +97,19 @@ pub fn wait_condition_for(
     mutex: u64,
     limit_ns: u64,
 ) -> Result<bool, Failure> {
-    let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
     let deadline = clock::now_ns().saturating_add(limit_ns);
     leave_for(cluster, slot_index, condition, mutex)?;
+    await_signal_before(cluster, slot_index, condition, deadline)
+}
+
+/// Waits for a signal of the condition until a moment of the monotonic clock: false, and no longer in its queue, if none came.
+pub fn await_signal_before(
+    cluster: &Cluster,
+    slot_index: usize,
+    condition: u64,
+    deadline: u64,
+) -> Result<bool, Failure> {
+    let (slot, who) = (cluster.slot(slot_index), cluster.processor_at(slot_index));
     if wait::until_changed_before(cluster, &slot.signalled, 0, &slot.signal_sleepers, deadline) {
         return Ok(true);
     }
