@@ -9,8 +9,14 @@ FSPCC_PARTS = build/lib/finespun/globals.ld build/lib/finespun/wraps build/lib/f
 	build/lib/finespun/stdatomic.h build/lib/finespun/builtins.h \
 	build/lib/finespun/libfspprogram.a
 
+# OpenMP's runtime, and what gcc -fopenmp reads when it links, in place of its own: libgomp is not linked.
+FSPCC_OPENMP = $(patsubst fspcc/%.c,build/fspcc/%.o,$(wildcard fspcc/openmp/*.c))
+FSPCC_PARTS += build/lib/finespun/libfspopenmp.a build/lib/finespun/libgomp.spec
+
 .PHONY: fspcc
 fspcc: build/bin/fspcc build/bin/fspc++ $(FSPCC_PARTS) build/share/finespun/c.m4.finespun
+
+$(FSPCC_OPENMP): $(wildcard fspcc/openmp/*.h)
 
 build/fspcc/%.o: fspcc/%.c $(wildcard fspcc/*.h include/finespun/*.h)
 	@mkdir -p $(@D)
@@ -19,6 +25,14 @@ build/fspcc/%.o: fspcc/%.c $(wildcard fspcc/*.h include/finespun/*.h)
 build/lib/finespun/libfspprogram.a: $(FSPCC_OBJECTS)
 	@mkdir -p $(@D) && rm -f $@
 	$(AR) rcs $@ $^
+
+build/lib/finespun/libfspopenmp.a: $(FSPCC_OPENMP)
+	@mkdir -p $(@D) && rm -f $@
+	$(AR) rcs $@ $^
+
+build/lib/finespun/libgomp.spec: fspcc/openmp/libgomp.spec
+	@mkdir -p $(@D)
+	install -m 644 $< $@
 
 build/lib/finespun/%: fspcc/%
 	@mkdir -p $(@D)

@@ -39,6 +39,9 @@ fsp_status fsp_program_refuse(int number, const char *what);
 /* Called where the program exits, in whichever process that is, while shared memory may still be used.  Before the start. */
 void fsp_program_on_exit(void (*function)(void));
 
+/* The caller's processor; -1 for a thread that runs beside others because no processor was idle. */
+int fsp_program_processor(void);
+
 /* Calls a program's main on a shared stack, if stacks are shared and the runtime runs: its result. */
 int fsp_program_main(int (*main)(int, char **, char **), int argc, char **argv, char **envp);
 

@@ -24,6 +24,7 @@ mod launch;
 mod manners;
 mod memory;
 mod misuse;
+mod openmp;
 mod pins;
 mod ports;
 mod pthread;

@@ -52,3 +52,9 @@ pub unsafe extern "C" fn fsp_program_refuse(number: c_int, what: *const c_char) 
 pub extern "C" fn fsp_program_runs() -> c_int {
     c_int::from(program::runs())
 }
+
+/// `fsp_program_processor`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_processor() -> c_int {
+    program::own_processor().map_or(-1, |processor| processor as c_int)
+}

@@ -127,6 +127,14 @@ pub fn identity() -> Result<Identity> {
     })
 }
 
+/// The caller's processor; `None` for a thread that is none.
+#[must_use]
+pub fn own_processor() -> Option<usize> {
+    let cluster = runtime().ok()?.cluster;
+    let slot = meter::slot_index().filter(|slot| *slot < cluster.shape.processors_per_node())?;
+    Some(cluster.processor_at(slot).0 as usize)
+}
+
 /// The engine, entered by a call of the program.
 struct Entered {
     runtime: &'static Runtime,
