@@ -101,7 +101,9 @@ fn a_lock_made_of_an_atomic_instruction_is_told_where_another_node_has_left_it()
 #[test]
 fn loops_are_seen_without_optimisation_too() {
     let program = compiled("-O0");
-    for (case, word) in [("flag", "`ready` ("), ("task", "the word at 0x"), ("through", "`ready` (")] {
+    for (case, word) in
+        [("flag", "`ready` ("), ("task", "the word at 0x"), ("lock", "`taken` ("), ("through", "`ready` (")]
+    {
         let done = Job::new("--quiet -n 2 --check spins=1", &program, case).limit(30).run();
         done.assert_message("E024");
         assert!(done.stderr.contains(&format!("(node 1, processor 1): {word}")), "{done}");

@@ -289,26 +289,37 @@ impl<M: Memory> Loop<'_, M> {
         if self.memory.is_shared(load.address) {
             return Some(Value { number, loads: vec![load] });
         }
-        alone.then(|| Value { number, loads: Vec::new() })
+        if alone {
+            return Some(Value { number, loads: Vec::new() });
+        }
+        // A variable that the loop itself sets, on the stack for want of a register.
+        let setter = self.backwards(index).find(|&before| self.stores_to(before, &load, depth.min(DEPTH_OF_WRITES)))?;
+        let step = &self.body[setter];
+        let is_whole = step.mnemonic() == Mnemonic::Mov && step.memory_size().size() == load.size;
+        if is_whole { self.operand(setter, 1, depth) } else { None }
     }
 
     /// Does the loop write none of these words, as far as its addresses are known? To exchange one is to look at it.
     fn leaves_alone(&self, words: &[Load], depth: u32) -> bool {
+        (0..self.body.len()).all(|index| words.iter().all(|word| !self.stores_to(index, word, depth)))
+    }
+
+    /// Does this instruction store to some of the word, by an address that is known?
+    fn stores_to(&self, index: usize, word: &Load, depth: u32) -> bool {
+        let step = &self.body[index];
+        let has_operand = (0..step.op_count()).any(|number| step.op_kind(number) == OpKind::Memory);
+        let exchanges = matches!(step.mnemonic(), Mnemonic::Xchg | Mnemonic::Cmpxchg);
+        if !has_operand || exchanges {
+            return false;
+        }
         let mut infos = InstructionInfoFactory::new();
-        self.body.iter().enumerate().all(|(index, step)| {
-            let writes = infos.info(step).used_memory().iter().any(|used| match used.access() {
-                OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => true,
-                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess => false,
-            });
-            let has_operand = (0..step.op_count()).any(|number| step.op_kind(number) == OpKind::Memory);
-            let exchanges = matches!(step.mnemonic(), Mnemonic::Xchg | Mnemonic::Cmpxchg);
-            if !writes || !has_operand || exchanges {
-                return true;
-            }
-            let Some(address) = self.address(index, depth) else { return true };
-            let end = address + step.memory_size().size() as u64;
-            words.iter().all(|word| end <= word.address || address >= word.address + word.size as u64)
-        })
+        let writes = infos.info(step).used_memory().iter().any(|used| match used.access() {
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => true,
+            OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess => false,
+        });
+        let Some(address) = writes.then(|| self.address(index, depth)).flatten() else { return false };
+        let end = address + step.memory_size().size() as u64;
+        end > word.address && address < word.address + word.size as u64
     }
 }
 

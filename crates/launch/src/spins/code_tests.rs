@@ -104,6 +104,16 @@ fn a_loop_that_stores_through_a_pointer_on_the_stack_is_looked_at_to_an_end() {
 }
 
 #[test]
+fn a_variable_that_the_loop_sets_on_the_stack_is_what_it_was_set_to() {
+    // mov eax, [rip+x]; mov [rbp-16], eax; cmp dword [rbp-16], 0; je
+    let code = join(&[&[0x8b, 0x05], &relative(6), &[0x89, 0x45, 0xf0, 0x83, 0x7d, 0xf0, 0x00, 0x74, 0xf1]]);
+    assert_eq!(look(&code, &[0, 6, 9, 13]), waits(4, 0));
+    // add dword [rbp-16], 1; cmp dword [rbp-16], 0; jne: it counts
+    let code = [0x83, 0x45, 0xf0, 0x01, 0x83, 0x7d, 0xf0, 0x00, 0x75, 0xf6];
+    assert_eq!(look(&code, &[0, 4, 8]), None);
+}
+
+#[test]
 fn a_lock_that_is_tried_again_and_again_is_waited_for() {
     // mov eax, 1; xchg [rdi], eax; test eax, eax; jne
     let code = [0xb8, 1, 0, 0, 0, 0x87, 0x07, 0x85, 0xc0, 0x75, 0xf5];
