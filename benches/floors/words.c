@@ -97,6 +97,36 @@ static void lock_contended(void)
     free(samples);
 }
 
+static void add_often(shared *memory)
+{
+    for (uint32_t round = 1; round <= repeats(); round++) {
+        until(&memory->ping, round);
+        for (size_t i = 0; i < rounds / 4 + 1; i++)
+            atomic_fetch_add(&words->left_at, 1);
+        atomic_store_explicit(&memory->pong, round, memory_order_release);
+    }
+}
+
+/* Both raise one counter as fast as they can: time for one. */
+static void add_contended(void)
+{
+    shared *memory = share(2);
+    uint64_t *samples = calloc(repeats(), sizeof *samples);
+    size_t each = rounds / 4 + 1;
+    pid_t child = process(1, add_often, memory);
+    for (uint32_t round = 1; round <= repeats(); round++) {
+        uint64_t began = now();
+        atomic_store_explicit(&memory->ping, round, memory_order_release);
+        for (size_t i = 0; i < each; i++)
+            atomic_fetch_add(&words->left_at, 1);
+        until(&memory->pong, round);
+        samples[round - 1] = now() - began;
+    }
+    waitpid(child, NULL, 0);
+    report("word-add-contended", samples, repeats(), 2 * (double)each);
+    free(samples);
+}
+
 static void send_words(shared *memory)
 {
     for (uint32_t round = 1; round <= rounds / 4 + 1; round++) {
@@ -191,6 +221,7 @@ void floors_of_words(void)
     memset(words, 0, sizeof *words);
     lock_after_other();
     lock_contended();
+    add_contended();
     crossing();
     barrier("spin-barrier", pass_counting, arrive_counting);
     barrier("word-barrier", pass_exchanging, arrive_exchanging);

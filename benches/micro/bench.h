@@ -14,6 +14,8 @@
 #define PAGE 4096u
 #define WORDS (PAGE / sizeof(uint64_t))
 #define MUTEXES 64
+/* Lines behind them, for words. */
+#define LINES 4
 /* Barriers and mutexes that one sample takes together, where one alone is not longer than reading the clock. */
 #define BATCH 32
 
@@ -89,6 +91,7 @@ void case_write_upgrade(bench *bench);
 void case_release(bench *bench, const char *name, size_t pages);
 void case_acquire(bench *bench, const char *name, size_t pages);
 void case_lock_after_other(bench *bench);
+void case_counters(bench *bench);
 void case_barrier(bench *bench, const char *name, size_t pages);
 
 #endif

@@ -190,6 +190,7 @@ void run_locks(bench *bench)
     case_lock_after_other(bench);
     lock_contended(bench);
     lock_hand_off(bench);
+    case_counters(bench);
     flag_round_trip(bench);
 }
 

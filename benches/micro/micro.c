@@ -83,7 +83,7 @@ static void allocate(bench *bench)
     if (bench->me == 0) {
         where[0] = (uintptr_t)fsp_malloc_on(pages * PAGE, fsp_nodes() - 1);
         where[1] = (uintptr_t)fsp_malloc_on(2 * pages * PAGE, 0);
-        where[2] = (uintptr_t)fsp_calloc(MUTEXES, 64);
+        where[2] = (uintptr_t)fsp_calloc(MUTEXES + LINES, 64);
         where[3] = (uintptr_t)fsp_calloc(2, sizeof(fsp_flag_t));
     }
     fsp_barrier_all();

@@ -25,6 +25,8 @@ const REFERENCES: &[Reference] = &[
     Reference { case: "lock-after-other", floors: &["word-lock-after-other"], peer: None },
     Reference { case: "lock-hand-off", floors: &["line-crossing"], peer: None },
     Reference { case: "lock-contended", floors: &["word-lock-contended"], peer: None },
+    Reference { case: "counter-", floors: &["word-add-contended"], peer: None },
+    Reference { case: "atomic-barrier", floors: &["spin-barrier"], peer: None },
     Reference { case: "flag-round-trip", floors: &["line-round-trip"], peer: None },
     Reference { case: "barrier-crowd", floors: &["pthread-barrier-8"], peer: None },
     Reference { case: "barrier-", floors: &["spin-barrier", "word-barrier"], peer: Some("mpi-barrier") },
