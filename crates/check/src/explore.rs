@@ -1,7 +1,7 @@
 //! Every interleaving of one small world: breadth first, so that a violation comes with a shortest run to it.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
@@ -34,6 +34,8 @@ pub struct Report {
     pub transitions: usize,
     /// The outcomes of complete runs: registers in order.
     pub outcomes: BTreeSet<Vec<u8>>,
+    /// For each outcome the moves of a shortest run to it.
+    pub ways: BTreeMap<Vec<u8>, Vec<Move>>,
     /// The first violation.
     pub violation: Option<Violation>,
 }
@@ -51,6 +53,13 @@ pub struct Violation {
     pub seed: Option<u64>,
     /// How many steps the run has.
     pub steps: usize,
+}
+
+impl Report {
+    /// Before the first step.
+    pub(crate) const fn new() -> Self {
+        Self { states: 0, transitions: 0, outcomes: BTreeSet::new(), ways: BTreeMap::new(), violation: None }
+    }
 }
 
 impl Violation {
@@ -85,7 +94,7 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
     let mut ends = Ends::default();
     let mut parents: Vec<(u32, Move)> = vec![(0, Move { task: 0, choice: 0 })];
     let mut waiting = VecDeque::from([(first, 0_u32)]);
-    let mut report = Report { states: 0, transitions: 0, outcomes: BTreeSet::new(), violation: None };
+    let mut report = Report::new();
     let mut moves = Vec::new();
     while let Some((world, id)) = waiting.pop_front() {
         let run = Run::at(rules, world);
@@ -94,7 +103,9 @@ pub fn explore<P: Subject>(rules: &Rules<P>, states_max: usize) -> Report {
         if moves.is_empty() {
             match ended(&run) {
                 Ok(()) => {
-                    report.outcomes.insert(run.world.registers.clone());
+                    if report.outcomes.insert(run.world.registers.clone()) {
+                        report.ways.insert(run.world.registers.clone(), way_to(&parents, id, None));
+                    }
                     ends.finished.push(id);
                 }
                 Err(broken) => report.violation = violated(broken, None),
@@ -192,15 +203,20 @@ fn replay<P: Subject>(
     broken: Broken,
 ) -> Violation {
     let moves = way_to(parents, id, last);
+    Violation::after(broken, trace_of(rules, &moves), moves.len(), None)
+}
+
+/// Runs these moves once more, writing down each transition.
+pub(crate) fn trace_of<P: Subject>(rules: &Rules<P>, moves: &[Move]) -> Vec<String> {
     let mut run = Run::new(rules);
     run.trace = Some(Vec::new());
-    for &step in &moves {
+    for &step in moves {
         if run.apply(step).is_err() {
             break;
         }
         run.world.make_canonical(rules.program.shape);
     }
-    Violation::after(broken, run.trace.unwrap_or_default(), moves.len(), None)
+    run.trace.unwrap_or_default()
 }
 
 /// What must hold after every step.

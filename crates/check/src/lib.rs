@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod outcomes;
 pub mod protocols;
 mod summary;
 pub mod tmk;
@@ -32,6 +33,7 @@ pub mod processor;
 mod scene;
 mod transact;
 
+pub mod drawing;
 mod early;
 pub mod model;
 pub mod program;

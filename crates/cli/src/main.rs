@@ -7,6 +7,7 @@ mod check;
 mod doctor;
 mod environment;
 mod explain;
+mod litmus;
 mod options;
 mod output;
 mod pages;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use finespun_errors::{Code, Place, Report};
-use options::{Action, Options};
+use options::{Action, Litmus, Options};
 
 fn main() -> ExitCode {
     // A node's service process comes here too, and often: it needs no more than this.
@@ -38,7 +39,10 @@ fn main() -> ExitCode {
         Action::Explain { code } => explain::explain(code.as_deref()),
         Action::Doctor => Ok(doctor::doctor()),
         Action::Bench(options) => bench::bench(&options),
-        Action::Check { protocol } => check::check(&protocol),
+        Action::Check { protocol, litmus: Litmus { litmus: None, .. } } => check::check(&protocol),
+        Action::Check { protocol, litmus: Litmus { litmus: Some(file), trace, outcome, svg } } => {
+            litmus::litmus(&protocol, &file, trace, outcome.as_deref(), svg.as_deref())
+        }
         Action::Pages { folder, fspcc } => pages::write(&folder, &fspcc),
         Action::Report { file, other: None, .. } => report::reprint(&file),
         Action::Report { file, other: Some(other), .. } => report::side_by_side(&file, &other),

@@ -45,6 +45,8 @@ pub enum Action {
         /// csm-2l: in all its forms; csm-dms, csm-ms, csm-s, csm-none: in the form of this variant; the others: their own tables
         #[arg(value_parser = PossibleValuesParser::new(finespun_check::protocols::all_names()))]
         protocol: String,
+        #[command(flatten)]
+        litmus: Litmus,
     },
     /// Measure what each operation costs, beside the machine's floors, other systems, and native threads
     Bench(Bench),
@@ -67,6 +69,22 @@ pub enum Action {
         /// The compiler driver
         fspcc: PathBuf,
     },
+}
+
+#[derive(Args, Debug)]
+pub struct Litmus {
+    /// Instead: every interleaving of the program in this file, and the outcomes that they have; files like it are in tests/litmus
+    #[arg(long, value_name = "FILE")]
+    pub litmus: Option<PathBuf>,
+    /// With --litmus: draw a shortest run to each outcome, as messages between nodes
+    #[arg(long, requires = "litmus")]
+    pub trace: bool,
+    /// With --litmus: this outcome alone, like "flag=1 data=0"
+    #[arg(long, value_name = "VALUES", requires = "litmus")]
+    pub outcome: Option<String>,
+    /// With --outcome: the drawing as an SVG, into a file
+    #[arg(long, value_name = "FILE", requires = "outcome")]
+    pub svg: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -32,7 +32,7 @@ pub fn write(folder: &Path, fspcc: &Path) -> Result<i32, Report> {
 }
 
 fn unable(path: &Path, error: &io::Error) -> Report {
-    Report { code: Code::Usage, place: Place::Launcher, what: format!("{}: {error}", path.display()) }
+    Report { code: Code::File, place: Place::Launcher, what: format!("{}: {error}", path.display()) }
 }
 
 fn help_of(fspcc: &Path) -> io::Result<String> {

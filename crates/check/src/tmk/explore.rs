@@ -27,14 +27,18 @@ pub fn explore(rules: &Rules, states_max: usize) -> Report {
     let mut seen = HashSet::from([digest(&first)]);
     let mut parents: Vec<(u32, Move)> = vec![(0, Move { task: 0, choice: 0 })];
     let mut waiting = VecDeque::from([(first, 0_u32)]);
-    let mut report = Report { states: 0, transitions: 0, outcomes: BTreeSet::new(), violation: None };
+    let mut report = Report::new();
     let mut moves = Vec::new();
     while let Some((world, id)) = waiting.pop_front() {
         let run = Run { rules, world, trace: None };
         run.moves(&mut moves);
         if moves.is_empty() {
             match ended(&run) {
-                Ok(()) => _ = report.outcomes.insert(run.world.registers.clone()),
+                Ok(()) => {
+                    if report.outcomes.insert(run.world.registers.clone()) {
+                        report.ways.insert(run.world.registers.clone(), way_to(&parents, id, None));
+                    }
+                }
                 Err(broken) => report.violation = Some(replay(rules, &parents, id, None, broken)),
             }
         }
@@ -81,14 +85,19 @@ fn step(run: &mut Run<'_>, next: Move) -> Result<(), Broken> {
 
 fn replay(rules: &Rules, parents: &[(u32, Move)], id: u32, last: Option<Move>, broken: Broken) -> Violation {
     let moves = way_to(parents, id, last);
+    Violation::after(broken, trace_of(rules, &moves), moves.len(), None)
+}
+
+/// Runs these moves once more, writing down each transition.
+pub(crate) fn trace_of(rules: &Rules, moves: &[Move]) -> Vec<String> {
     let mut run = Run::new(rules);
     run.trace = Some(Vec::new());
-    for &step in &moves {
+    for &step in moves {
         if run.apply(step).is_err() {
             break;
         }
     }
-    Violation::after(broken, run.trace.unwrap_or_default(), moves.len(), None)
+    run.trace.unwrap_or_default()
 }
 
 /// What must hold after every step.
