@@ -25,6 +25,7 @@ mod manners;
 mod memory;
 mod misuse;
 mod openmp;
+mod pages;
 mod pins;
 mod ports;
 mod pthread;
