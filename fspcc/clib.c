@@ -42,3 +42,9 @@ char *fsp_clib_taken_over(char *text)
     __real_free(text);
     return new;
 }
+
+void fsp_clib_on_thread(void)
+{
+    fsp_clib_catch_up();
+    fsp_clib_bare_input();
+}

@@ -7,7 +7,7 @@ FSPCC_OBJECTS = $(patsubst fspcc/%.c,build/fspcc/%.o,$(wildcard fspcc/*.c))
 FSPCC_PARTS = build/lib/finespun/globals.ld build/lib/finespun/wraps build/lib/finespun/pthread.wraps \
 	build/lib/finespun/stdthread.wraps build/lib/finespun/clib.wraps build/lib/finespun/atomics.wraps \
 	build/lib/finespun/stdatomic.h build/lib/finespun/builtins.h \
-	build/lib/finespun/libfspprogram.a
+	build/lib/finespun/libfspprogram.a build/lib/finespun/libfspcxx.a
 
 # OpenMP's runtime, and what gcc -fopenmp reads when it links, in place of its own: libgomp is not linked.
 FSPCC_OPENMP = $(patsubst fspcc/%.c,build/fspcc/%.o,$(wildcard fspcc/openmp/*.c))
@@ -33,6 +33,11 @@ build/lib/finespun/libfspopenmp.a: $(FSPCC_OPENMP)
 build/lib/finespun/libgomp.spec: fspcc/openmp/libgomp.spec
 	@mkdir -p $(@D)
 	install -m 644 $< $@
+
+# What has names of the C and C++ libraries: only where it is asked for.
+build/lib/finespun/libfspcxx.a: $(patsubst fspcc/%.c,build/fspcc/%.o,$(wildcard fspcc/cxx/*.c))
+	@mkdir -p $(@D) && rm -f $@
+	$(AR) rcs $@ $^
 
 build/lib/finespun/%: fspcc/%
 	@mkdir -p $(@D)

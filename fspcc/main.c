@@ -4,6 +4,11 @@
 #include <alloca.h>
 #include <finespun/program.h>
 
+#include "shared.h"
+
+/* std::ios_base::Init::Init(): a C++ program, whose std::cin reads stdin past what wraps the calls of C. */
+extern void ios_ready(void *) __asm__("_ZNSt8ios_base4InitC1Ev") __attribute__((weak));
+
 int __real_main(int argc, char **argv, char **envp);
 int __wrap_main(int argc, char **argv, char **envp);
 char **fsp_clib_words(char **words);
@@ -12,6 +17,8 @@ extern char **__wrap_environ;
 int __wrap_main(int argc, char **argv, char **envp)
 {
     (void)envp;
+    if (ios_ready)
+        fsp_clib_bare_input();
     /* The page that the first frames are in is not taken from other processes. */
     *(volatile char *)alloca(8192) = 0;
     return fsp_program_main(__real_main, argc, fsp_clib_words(argv), __wrap_environ);

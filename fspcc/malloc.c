@@ -177,9 +177,14 @@ char *__wrap___strndup(const char *text, size_t most)
     return copy(text, strnlen(text, most));
 }
 
+/* With --pthread: the FILE of this process that stands for the stream. */
+FILE *fsp_stream_from(FILE *stream, const void *from) __attribute__((weak));
+
 /* The C library would call its own realloc for a buffer of ours: it gets one of its own. */
 ssize_t __wrap_getdelim(char **line, size_t *size, int delimiter, FILE *stream)
 {
+    if (fsp_stream_from)
+        stream = fsp_stream_from(stream, __builtin_return_address(0));
     if (!line || !size)
         return __real_getdelim(line, size, delimiter, stream);
     char *own = NULL;

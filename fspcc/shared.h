@@ -24,4 +24,11 @@ void fsp_clib_catch_up(void);
 /* The program ends: files that are mapped to be written get what was stored. */
 void fsp_clib_save_mappings(void);
 
+/* This thread's stores are about to be released: streams hold nothing back. */
+void fsp_clib_release(void);
+/* Threads may run now, in this process too: standard input is read without a buffer, if it is a pipe. */
+void fsp_clib_bare_input(void);
+/* A thread begins, or has been joined. */
+void fsp_clib_on_thread(void);
+
 #endif

@@ -14,8 +14,9 @@ extern char fsp_globals_end[] __attribute__((weak));
 extern char fsp_program_threads[] __attribute__((weak));
 extern char fsp_program_stacks[] __attribute__((weak));
 
-/* Linked with --pthread; the second if the program calls mmap. */
-void fsp_clib_catch_up(void) __attribute__((weak));
+/* Linked with --pthread; the third if the program calls mmap. */
+void fsp_clib_on_thread(void) __attribute__((weak));
+void fsp_clib_release(void) __attribute__((weak));
 void fsp_clib_save_mappings(void) __attribute__((weak));
 
 /* std::ios_base::Init::Init(): each source of a C++ program makes std::cout and its kin ready by a constructor, which the
@@ -41,8 +42,10 @@ void fsp_program_constructor(void)
         ios_ready(ios_init);
     if (fsp_program_stacks)
         fsp_program_share_stacks();
-    if (fsp_clib_catch_up)
-        fsp_program_on_thread(fsp_clib_catch_up);
+    if (fsp_clib_on_thread)
+        fsp_program_on_thread(fsp_clib_on_thread);
+    if (fsp_clib_release)
+        fsp_program_on_release(fsp_clib_release);
     if (fsp_clib_save_mappings)
         fsp_program_on_exit(fsp_clib_save_mappings);
     if (fsp_program_threads)

@@ -33,6 +33,9 @@ void fsp_program_share_stacks(void);
  * keeps for the program can follow what another has changed.  Before the start. */
 void fsp_program_on_thread(void (*function)(void));
 
+/* Called before each call of the library that may release, on the caller's stack; it makes none itself that locks.  Before the start. */
+void fsp_program_on_release(void (*function)(void));
+
 /* Ends the job with one of Finespun's errors, or returns it, as fsp_errors_return says. */
 fsp_status fsp_program_refuse(int number, const char *what);
 

@@ -252,6 +252,45 @@ fn what_the_c_library_keeps_for_a_program_is_one_for_all_its_threads() {
     }
 }
 
+/// What is opened, written and read anywhere is one stream; standard input, too, be it a file or a pipe.
+#[test]
+fn streams_are_the_programs_whichever_thread_uses_them() {
+    let source = "tests/c/pthread/streams.c";
+    let program = build(source, &["-g", "--share-stacks"]);
+    let numbers = (0..15).map(|number| format!("{number}\n")).collect::<String>();
+    for flags in ["-n 1", "-n 2", "-n 4", "-n 2 -p 2", "-n 4 --transport tcp", "-n 2 --protocol tmk"] {
+        let mut running = Job::new(&format!("--quiet {flags}"), &program, "input").start();
+        running.input.as_mut().expect("a pipe").write_all(numbers.as_bytes()).expect("a pipe has room");
+        let done = running.wait();
+        done.assert_success();
+        assert_eq!(done.stdout, "streams: all right\n", "{done}");
+    }
+    let done = Job::new("--quiet -n 1", &program, "pipe").run();
+    done.assert_success();
+    let done = Job::new("--quiet -n 2", &program, "pipe").run();
+    done.assert_error("E017");
+    let line = line_with(source, "fgets(text, ROOM, stream)");
+    assert!(done.stderr.contains(&format!("streams.c:{line})")), "{done}");
+}
+
+#[test]
+fn objects_of_the_cpp_library_are_the_programs() {
+    let folder = root().join("build/tests/pthread");
+    std::fs::create_dir_all(&folder).expect("writable");
+    let (program, file) = (folder.join("objects"), folder.join("objects.txt"));
+    let mut command = Command::new(built("bin/fspc++"));
+    command.args(["--pthread", "--share-stacks", "-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror"]);
+    succeed(command.arg(root().join("tests/c/pthread/objects.cpp")).arg("-o").arg(&program));
+    for (flags, processors) in [("-n 1", 1), ("-n 2", 2), ("-n 4", 4), ("-n 4 --transport tcp", 4)] {
+        let arguments = format!("{} input {processors}", file.display());
+        let mut running = Job::new(&format!("--quiet {flags}"), &program, &arguments).start();
+        running.input.as_mut().expect("a pipe").write_all(b"1\n2\n3\n4\n5\n6\n7\n8\n").expect("a pipe has room");
+        let done = running.wait();
+        done.assert_success();
+        assert_eq!(done.stdout, "objects: all right\n", "{done}");
+    }
+}
+
 #[test]
 fn mapped_files_and_memory_are_the_programs() {
     let source = "tests/c/pthread/mapped.c";

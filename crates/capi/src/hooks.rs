@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use finespun_runtime::program;
+
 /// A function of the program, as an address; 0: none.
 struct Hook(AtomicUsize);
 
@@ -31,6 +33,12 @@ static ON_EXIT: Hook = Hook::none();
 #[unsafe(no_mangle)]
 pub extern "C" fn fsp_program_on_thread(function: extern "C" fn()) {
     ON_THREAD.set(function);
+}
+
+/// `fsp_program_on_release`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_on_release(function: extern "C" fn()) {
+    program::on_release(function);
 }
 
 /// `fsp_program_on_exit`

@@ -163,6 +163,15 @@ catalogue! {
                an index. A pointer that only its own process follows, such as a FILE in a shared structure, is told too, \
                since nobody knows who will.",
     }
+    /// A stream of another process.
+    StreamElsewhere = 17 {
+        why: "what a stream has read ahead, or a stream without a descriptor, is in the memory of the process that has it",
+        fix: "read all of a pipe in one thread, or by read(2); use what fmemopen, open_memstream, fopencookie and popen return where it was opened",
+        exit: 17,
+        more: "In a program built by fspcc --pthread a FILE may be used by any thread: before each release its data goes to the descriptor, and \
+               what was read ahead is given back by moving the offset. A pipe has no offset, and a stream in memory no descriptor: those stay in one \
+               process. The message names the call's line. docs/porting/pthread.md has the rest.",
+    }
     /// Unlock by a processor that does not hold the mutex.
     NotOwner = 20 {
         why: "only the processor that locked a mutex may unlock it",

@@ -24,6 +24,22 @@ pub trait Stores: Sync {
     fn is_stack(&self, addresses: &Range<usize>);
 }
 
+static RELEASE: OnceLock<extern "C" fn()> = OnceLock::new();
+
+/// From now on this is called before each call of the program that may release.
+pub fn set_release(function: extern "C" fn()) {
+    // A second call is a second start, which is refused.
+    let _ = RELEASE.set(function);
+}
+
+/// A call of the program may release. On the program's own stack, with nothing of the engine in hand.
+#[inline]
+pub fn before_release() {
+    if let Some(function) = RELEASE.get() {
+        function();
+    }
+}
+
 static END: OnceLock<fn()> = OnceLock::new();
 static STORES: OnceLock<&'static dyn Stores> = OnceLock::new();
 

@@ -35,7 +35,7 @@ use finespun_sys::stack;
 use crate::node::cluster::Cluster;
 use crate::node::failure::Failure;
 use crate::node::runtime::{self, Model, Runtime, runtime};
-use crate::node::{meter, misuse, phases};
+use crate::node::{hooks, meter, misuse, phases};
 use crate::process::end;
 use crate::process::stacks::revive;
 use crate::process::start::{self, Diagnose, Runners};
@@ -154,6 +154,7 @@ impl Drop for Entered {
 /// Runs a call of the program inside the engine. Everything here stands on the private stack of a thread whose own is shared
 /// (`finespun_sys::stack`), and refers to nothing on the other: that it is `'static` says so.
 fn inside<R: 'static>(body: impl FnOnce(&Entered) -> Result<R> + 'static) -> Result<R> {
+    hooks::before_release();
     stack::on_private(move || {
         let result = enter().and_then(|entered| body(&entered));
         revive();
@@ -224,6 +225,12 @@ pub fn note_own_thread() {
     if let Some(runtime) = runtime::running() {
         several_threads_now(runtime.cluster);
     }
+}
+
+/// From now on this is called before each call of the program that may release: what the program keeps in private memory for
+/// others can go where they see it.
+pub fn on_release(function: extern "C" fn()) {
+    hooks::set_release(function);
 }
 
 /// Opens a phase of the program, for reports.

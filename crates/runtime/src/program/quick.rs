@@ -65,6 +65,7 @@ impl At {
 
     #[inline]
     fn release(&self) {
+        hooks::before_release();
         if hooks::stores().is_some() || !consistency::has_nothing_to_release(self.runtime.cluster) {
             inside_slot(self.runtime, self.slot, |entered| consistency::release(entered.cluster));
         }
