@@ -143,3 +143,14 @@ fn a_copy_written_later_than_the_barrier_is_completed_too() {
     assert_eq!(copy.unit.last(), Some(OTHER));
     assert_eq!(copy.on(Event::Keep { upto: &[0, 1, 0] }), [Action::AskDiffs]);
 }
+
+/// A thread outside the barrier writes meanwhile. The twin has nothing of what is owed, so the page that is sent next needs the diff made.
+#[test]
+fn what_is_owed_stays_owed_while_the_open_interval_writes() {
+    let mut copy = Copy::owing();
+    copy.on(Event::Fault { write: true });
+    assert_eq!(copy.on(Event::Collect { from: ME, index: 1, upto: &[1, 0, 0] }), []);
+    let sent = copy.on(Event::AskBase { from: OTHER });
+    let made = Action::MakeDiff { index: 1, stamp: 1, refresh: true };
+    assert_eq!(sent, [made, Action::SendBase { to: OTHER, twin: true }]);
+}

@@ -1,6 +1,6 @@
 //! Bugs to seed: what a driver or a table of `tmk` could get wrong.
 
-use finespun_protocol::tmk::{Action, Event};
+use finespun_protocol::tmk::{Action, Event, Unit};
 
 /// One wrong thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,8 @@ pub enum Bug {
     FaultsHeldTooEarly,
     /// A collection drops a copy that lacks something, though this node has written it in an interval that is not collected.
     KeepForgetsOwn,
+    /// A collection forgets what is owed, though the open interval writes and has its twin.
+    OwedForgotten,
 }
 
 impl Bug {
@@ -92,9 +94,15 @@ impl Bug {
             | Self::FaultInCollection
             | Self::FaultsHeldTooEarly
             | Self::CollectByTime
-            | Self::KeepForgetsOwn => {}
+            | Self::KeepForgetsOwn
+            | Self::OwedForgotten => {}
         }
     }
+}
+
+/// Does a collection forget an interval that is owed, and whose twin the open interval uses?
+pub(super) fn is_collected(unit: &Unit, event: Event<'_>, node: usize) -> bool {
+    matches!(event, Event::Collect { upto, .. } if unit.written && unit.owed <= upto[node])
 }
 
 fn is_diff(action: &Action) -> bool {

@@ -102,6 +102,9 @@ impl<'a> Run<'a> {
         if bug == Some(Bug::OwedAcrossNotice) && matches!(event, Event::Notice { .. }) {
             (copy.unit.owed, copy.unit.has_twin) = (before.owed, before.has_twin);
         }
+        if bug == Some(Bug::OwedForgotten) && super::bugs::is_collected(&copy.unit, event, node) {
+            copy.unit.owed = 0;
+        }
         let after = copy.unit;
         let step = result.map_err(|impossible| Broken::new(ROW, format!("n{node} u{unit}: {impossible:?}")))?;
         let mut actions = step.actions.as_slice().to_vec();

@@ -57,6 +57,7 @@ pub const SEEDED: &[Seeded] = &[
     seeded(Bug::FaultsHeldTooEarly,   worlds::BESIDE_HANDLER, Grain::Event, ENDS),
     seeded(Bug::CollectByTime,        worlds::OUTSIDE_LATER, Grain::Event, ROW),
     seeded(Bug::KeepForgetsOwn,       worlds::OUTSIDE_WRITES, Grain::Event, ROW),
+    seeded(Bug::OwedForgotten,        worlds::OUTSIDE_TWICE, Grain::Event, LOAD),
     seeded(Bug::HandlerInCollection,   worlds::COLLECTED_HANDLER, Grain::Event, ENDS),
 ];
 

@@ -55,6 +55,8 @@ pub(super) const OUTSIDE: &str = "barriers collect: a thread outside them loads"
 pub(super) const OUTSIDE_WRITES: &str = "barriers collect: a thread outside them writes what another one loads";
 pub(super) const OUTSIDE_LATER: &str =
     "barriers collect: a thread outside them brings a notice of what is not collected";
+pub(super) const OUTSIDE_TWICE: &str =
+    "barriers collect: a thread outside them writes a unit whose diff is owed, and another node loads it";
 pub(super) const BESIDE_HANDLER: &str = "barriers collect: a handler runs in one thread of a view, the other collects";
 pub(super) const COLLECTED_HANDLER: &str =
     "signals at a barrier that collects: a handler stores beside a writer of another node";
@@ -280,7 +282,17 @@ pub const WORLDS: &[World] = &[
             n1.v0.t0: store u1.0; barrier
             n1.v0.t1: store u0.1; set b",
         collects: true,
-        states: [106_628, 302_966, 53_308],
+        states: [107_799, 305_258, 54_090],
+    },
+    World {
+        name: OUTSIDE_TWICE,
+        text: "nodes 2 views 1 threads 2 units 1
+            n0.v0.t0: barrier
+            n0.v0.t1: store u0.0; set a; store u0.1
+            n1.v0.t0: barrier
+            n1.v0.t1: await a; load u0.0",
+        collects: true,
+        states: [25_017, 53_472, 12_842],
     },
     World {
         name: BESIDE_HANDLER,

@@ -36,8 +36,8 @@
 //!
 //! **Collection.** Diffs, twins of what is owed and intervals are kept until all processors are at a barrier and some node asks for
 //! room. Then each unit's last writer fetches what its copy lacks, and so does a node that has written the unit later than the barrier
-//! ([`Event::Keep`]); all meet. Every node drops what lacks something and forgets the collected ([`Event::Collect`]); all meet again. From
-//! then on the last writer's copy is the base. A node's faults wait meanwhile, for they could ask for what is being forgotten.
+//! ([`Event::Keep`]); all meet. Every node drops what lacks something and forgets the collected ([`Event::Collect`]); all meet again. What
+//! is owed by a copy that the open interval writes stays owed: its twin is older. From then on the last writer's copy is the base. A node's faults wait meanwhile, for they could ask for what is being forgotten.
 
 pub mod invariants;
 mod knowledge;

@@ -494,12 +494,11 @@ impl Unit {
             return Err(self.impossible("Collect of what a copy still needs"));
         }
         let mut step = Step::done(&[]);
-        if self.owed > 0 && self.owed <= upto[own] {
+        // While the open interval writes, the twin is older than what is owed, and a page that is sent must not be without that.
+        if self.owed > 0 && self.owed <= upto[own] && !self.written {
             self.owed = 0;
-            if !self.written {
-                self.has_twin = false;
-                step.actions.push(Action::DropTwin);
-            }
+            self.has_twin = false;
+            step.actions.push(Action::DropTwin);
         }
         if lost {
             self.mode = Mode::Absent;
