@@ -2,6 +2,10 @@
 //! copy names ([`wants`]). A writer answers with the diffs of [`Want::is_part`]. All that came are applied in one [`order`]. An acquire
 //! obeys the notices of [`unobeyed`] intervals. A [`Collection`] says what a processor does next, and where all meet in between.
 
+mod steps;
+
+pub use steps::{Acquire, Release};
+
 use core::ops::RangeInclusive;
 
 use finespun_protocol::tmk::{Seen, Unit};

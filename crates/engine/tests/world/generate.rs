@@ -10,7 +10,7 @@
 use finespun_heap::Policy;
 use finespun_types::NodeId;
 
-use crate::program::{Op, PROCESSORS_MAX, Program, Shape, Sync, Word};
+use crate::program::{ALL, Op, PROCESSORS_MAX, Program, Shape, Sync, Word};
 use crate::random::Random;
 
 /// What happens before a processor's next operation, by processor.
@@ -84,7 +84,6 @@ struct Witness {
     conditions: Vec<Condition>,
     flags: Vec<(Sync, Flag)>,
     circles: Vec<Circle>,
-    all: Sync,
 }
 
 /// So many steps has the program of this seed.
@@ -109,7 +108,7 @@ impl Witness {
     fn new(shape: Shape, random: &mut Random) -> Self {
         let processors = shape.processors();
         let (scripts, handlers) = (vec![Vec::new(); processors], vec![None; processors]);
-        let program = Program { shape, scripts, handlers, racy: Vec::new(), objects: 0, syncs: 0 };
+        let program = Program { shape, scripts, handlers, racy: Vec::new(), objects: 0, syncs: usize::from(ALL) + 1 };
         let mut witness = Self {
             program,
             clocks: vec![[0; PROCESSORS_MAX]; processors],
@@ -118,7 +117,6 @@ impl Witness {
             conditions: Vec::new(),
             flags: Vec::new(),
             circles: Vec::new(),
-            all: 0,
         };
         let hot = random.once_in(2);
         for _ in 0..if hot { 1 } else { random.within(1..5) } {
@@ -127,7 +125,6 @@ impl Witness {
         }
         // Fresh memory is zero.
         witness.objects.iter_mut().flatten().for_each(|state| state.has_value = true);
-        witness.all = witness.sync();
         witness.mutexes = (0..random.within(1..5)).map(|_| witness.sync()).collect();
         witness.flags = (0..random.within(1..4)).map(|_| (witness.sync(), Flag::default())).collect();
         witness.add_conditions(random);
@@ -207,10 +204,13 @@ impl Witness {
         self.program.scripts[who].push(op);
     }
 
-    /// All processors know all: each word gets a rule anew.
+    /// Each word whose uses all processors know gets a rule anew. After a barrier of all that is every word, if no processor is outside it.
     fn deal_rules(&mut self, random: &mut Random) {
         let locked = random.of(&[1, 2, 4]);
-        let dealt = |state: &&mut State| matches!(state.rule, Rule::Ordered | Rule::Under(_));
+        let clocks = &self.clocks;
+        let is_known =
+            |state: &State| clocks.iter().all(|clock| covers(clock, &state.writes) && covers(clock, &state.reads));
+        let dealt = |state: &&mut State| matches!(state.rule, Rule::Ordered | Rule::Under(_)) && is_known(state);
         for state in self.objects.iter_mut().flatten().filter(dealt) {
             let under = state.has_value && random.below(5) < locked;
             state.rule = if under { Rule::Under(random.of(&self.mutexes)) } else { Rule::Ordered };
@@ -382,8 +382,8 @@ impl Witness {
 
     /// A barrier of all.
     fn meet(&mut self, random: &mut Random) {
-        let everybody: Vec<usize> = (0..self.clocks.len()).collect();
-        self.gather(&everybody, Op::Meet(self.all));
+        let members: Vec<usize> = (0..self.clocks.len()).filter(|who| self.program.shape.meets(*who)).collect();
+        self.gather(&members, Op::Meet(ALL));
         self.deal_rules(random);
     }
 

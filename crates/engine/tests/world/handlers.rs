@@ -1,15 +1,15 @@
 //! Signal handlers of the program. One runs while its thread waits for an answer of another processor, and not while it waits in the middle
 //! of a release, an acquire or a fault.
 
+use crate::engine::Engine;
 use crate::job::Job;
-use crate::processor::Interrupted;
+use crate::processor::{Doing, Interrupted};
 use crate::program::Op;
-use crate::protocols::Subject;
 
 /// One wait in so many is interrupted, where the processor has a handler.
 const INTERRUPTED_IN: usize = 3;
 
-impl<P: Subject> Job<'_, P> {
+impl<E: Engine> Job<'_, E> {
     /// The processor's next operation, of its script or of the handler that has interrupted it.
     pub fn op(&self, who: usize) -> Option<Op> {
         let processor = &self.processors[who];
@@ -19,6 +19,13 @@ impl<P: Subject> Job<'_, P> {
             (Some(_), Some(word), 1) => Some(Op::Store(word)),
             (Some(_), _, _) => None,
         }
+    }
+
+    /// The operation of the processor's script, also where a handler has interrupted it.
+    pub fn awaiting_op(&self, who: usize) -> Option<Op> {
+        let processor = &self.processors[who];
+        let next = processor.interrupted.as_ref().map_or(processor.next, |interrupted| interrupted.next);
+        self.program.scripts[who].get(next).copied()
     }
 
     /// May a handler of the processor begin? Not before there is the memory that it uses.
@@ -38,7 +45,8 @@ impl<P: Subject> Job<'_, P> {
     pub fn begin_handler(&mut self, who: usize) {
         self.note(|| format!("p{who} begins its handler"));
         let processor = &mut self.processors[who];
-        let (next, phase, doing) = (processor.next, processor.phase, std::mem::take(&mut processor.doing));
+        let (next, phase, doing) =
+            (processor.next, processor.phase, std::mem::replace(&mut processor.doing, Doing::Nothing));
         processor.interrupted = Some(Interrupted { next, phase, doing });
         (processor.next, processor.phase) = (0, 0);
         self.put(who);

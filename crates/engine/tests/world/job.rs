@@ -1,24 +1,19 @@
 //! A job in virtual time: its nodes, its network, and what happens next.
 
 use finespun_engine::objects::Mailbox;
-use finespun_engine::{Route, Transaction};
 use finespun_protocol::cashmere::variants::{Variant, Way};
-use finespun_protocol::page::{Message, Protocol};
 use finespun_sync::migratory;
-use finespun_types::{NodeId, ViewId};
 
 use crate::bugs::Bug;
 use crate::clock::{Moment, Queue, Task};
-use crate::memory::{Diff, Node, Payload, View};
+use crate::engine::Engine;
 use crate::network::{Model, Network};
 use crate::notes::Notes;
 use crate::objects::{Keeper, Request, Stripe};
 use crate::oracle::Oracle;
-use crate::processor::Processor;
+use crate::processor::{Doing, Processor};
 use crate::program::Program;
-use crate::protocols::Subject;
 use crate::random::Random;
-use crate::scene::Scene;
 
 /// How a job runs, beside its program.
 #[derive(Clone, Debug)]
@@ -42,6 +37,10 @@ pub struct Setting {
     pub buffers: usize,
     /// A page that was mapped stays so long before it is taken away.
     pub hold: u64,
+    /// A manager has so many places for what is known to the releasers of objects.
+    pub places: u64,
+    /// A node wishes for a collection at one barrier of all in so many.
+    pub wishes_in: usize,
 }
 
 impl Setting {
@@ -58,44 +57,40 @@ impl Setting {
             collects: random.once_in(2),
             buffers: random.within(1..4),
             hold: random.of(&[0, 1_000, 20_000]),
+            places: random.of(&[1, 3, 64]),
+            wishes_in: random.of(&[1, 2, 8, usize::MAX]),
         }
     }
 }
 
 /// A message between two nodes.
-#[derive(Clone, Debug)]
-pub enum Packet<M> {
+pub enum Packet<E: Engine> {
     /// Of the protocol.
     Unit {
         unit: usize,
-        msg: M,
-        payload: Payload,
+        letter: E::Letter,
     },
     /// A processor's request to the manager.
     Ask {
         who: usize,
         request: Request,
+        along: E::Along,
     },
     Answer {
         who: usize,
         mailbox: Mailbox,
         value: u64,
+        along: E::Along,
     },
     /// The processor's thread begins.
     Begin {
         who: usize,
+        along: E::Along,
     },
     Migratory {
         mutex: u64,
         message: migratory::Message,
     },
-}
-
-/// The transaction of a task, on one unit.
-struct Chain<P: Protocol> {
-    unit: usize,
-    /// `None` only while it is stepped.
-    nest: Option<Box<Transaction<P, Payload>>>,
 }
 
 /// A sentence that does not hold, with what was seen.
@@ -109,39 +104,33 @@ pub struct Broken {
 enum Role {
     Processor(usize),
     Channel(usize, usize),
-    /// Takes mappings away while programs compute.
-    Revoker(NodeId, ViewId),
-    /// What a seeded bug applies late.
-    Late,
+    /// The engine's own.
+    More,
 }
 
-pub struct Job<'p, P: Subject> {
+pub struct Job<'p, E: Engine> {
     pub program: &'p Program,
     pub setting: Setting,
     pub bug: Option<Bug>,
     pub random: Random,
     pub now: Moment,
     pub steps: u64,
-    queue: Queue,
-    chains: Vec<Chain<P>>,
-    pub nodes: Vec<Node<P>>,
-    /// By unit, at its manager.
-    pub managers: Vec<P::Manager>,
+    pub queue: Queue,
+    pub engine: E,
     /// The page of each unit.
     pub pages: Vec<u32>,
-    network: Network<Packet<P::Msg>>,
-    pub processors: Vec<Processor>,
+    network: Network<Packet<E>>,
+    pub processors: Vec<Processor<E>>,
     pub stripes: Vec<Stripe>,
     pub keeper: Keeper,
     /// By allocation: where its words are, and where it begins.
     pub objects: Vec<Vec<(usize, usize)>>,
     pub offsets: Vec<u64>,
-    /// By node: who has come to the barrier of all, where nodes collect.
+    /// By node: which processors have come to the barrier of all, where nodes collect.
     pub gathered: Vec<Vec<usize>>,
     pub oracle: Oracle,
     pub notes: Notes,
     pub broken: Option<Broken>,
-    late: Vec<(NodeId, usize, Diff)>,
 }
 
 /// Steps after the network has healed in which every processor comes to its end.
@@ -152,17 +141,18 @@ const LOOK_EACH: u64 = 32;
 
 /// A job goes on for ever, or stops too early.
 pub const ENDS: &str = "every processor comes to the end of its script";
+/// The tables have no row.
+pub const ROW: &str = "the table has a row for everything that happens";
 /// What a driver holds at the end.
 pub const GIVEN_BACK: &str = "at the end no lock is held and nothing is under way";
 
-impl<'p, P: Subject> Job<'p, P> {
-    pub fn new(program: &'p Program, setting: Setting, bug: Option<Bug>, mut random: Random, traced: bool) -> Self {
+impl<'p, E: Engine> Job<'p, E> {
+    pub fn new(program: &'p Program, mut setting: Setting, bug: Option<Bug>, mut random: Random, traced: bool) -> Self {
+        setting.migratory &= !E::TELLS_MANAGERS;
         let shape = program.shape;
         let (nodes, processors) = (shape.nodes, shape.processors());
-        let tasks = processors + nodes * nodes + nodes * shape.views + 1;
-        let chain = |_| Chain { unit: 0, nest: Some(Box::default()) };
         let model = Model { reorders: bug == Some(Bug::Reordered), ..setting.network.clone() };
-        let mut queue = Queue::new(tasks);
+        let mut queue = Queue::new(processors + nodes * nodes + E::more_tasks(shape));
         queue.put(0, 0);
         Self {
             program,
@@ -173,20 +163,17 @@ impl<'p, P: Subject> Job<'p, P> {
             now: 0,
             steps: 0,
             queue,
-            chains: (0..tasks).map(chain).collect(),
-            nodes: (0..nodes).map(|_| Node::new(shape.views)).collect(),
-            managers: Vec::new(),
+            engine: E::new(shape),
             pages: Vec::new(),
-            processors: (0..processors).map(|_| Processor::default()).collect(),
+            processors: (0..processors).map(|_| Processor::new()).collect(),
             stripes: (0..nodes).map(|_| Stripe::new(processors)).collect(),
             keeper: Keeper::new(nodes, shape.per_node()),
             objects: vec![Vec::new(); program.objects],
             offsets: vec![0; program.objects],
             gathered: vec![Vec::new(); nodes],
-            oracle: Oracle::new(processors, program.syncs, P::SEQUENTIAL, P::ORDERS_RACES),
+            oracle: Oracle::new(processors, program.syncs, E::SEQUENTIAL, E::ORDERS_RACES),
             notes: Notes::new(traced),
             broken: None,
-            late: Vec::new(),
         }
     }
 
@@ -212,26 +199,19 @@ impl<'p, P: Subject> Job<'p, P> {
 
     /// The protocol's sentences about one unit.
     fn look_at(&mut self, unit: usize, in_flight: bool) {
-        let copies: Vec<P::Unit> = self.nodes.iter().map(|node| node.slots[unit].copy).collect();
-        let directories: Vec<P::Directory> = self.nodes.iter().map(|node| node.slots[unit].directory).collect();
-        if let Err(sentence) = P::check(&copies, &directories, in_flight) {
+        if let Err(sentence) = self.engine.check(unit, in_flight) {
             self.fail(sentence, format!("u{unit}"));
         }
     }
 
     fn look_at_the_end(&mut self) {
         let waiting =
-            |(who, processor): (usize, &Processor)| processor.waits_for().map(|what| format!("p{who} {what}"));
+            |(who, processor): (usize, &Processor<E>)| processor.waits_for().map(|what| format!("p{who} {what}"));
         let waiting: Vec<String> = self.processors.iter().enumerate().filter_map(waiting).collect();
         if !waiting.is_empty() {
             return self.fail(ENDS, waiting.join(", "));
         }
-        let slots = || self.nodes.iter().flat_map(|node| &node.slots);
-        let views = || self.nodes.iter().flat_map(|node| &node.views);
-        let held = slots().any(|slot| slot.lock.is_held())
-            || views().any(|view| view.releasing.is_held() || view.acquiring.is_held() || view.open > 0);
-        let over = |chain: &Chain<P>| chain.nest.as_ref().is_some_and(|nest| nest.is_over());
-        if held || !self.network.is_empty() || !self.chains.iter().all(over) {
+        if !self.network.is_empty() || !self.engine.is_at_rest() {
             return self.fail(GIVEN_BACK, String::new());
         }
         (0..self.pages.len()).for_each(|unit| self.look_at(unit, false));
@@ -251,42 +231,18 @@ impl<'p, P: Subject> Job<'p, P> {
     }
 
     pub fn node_of(&self, who: usize) -> usize {
-        who / self.program.shape.per_node()
-    }
-
-    /// Where a processor runs.
-    pub fn seat(&self, who: usize) -> (NodeId, ViewId) {
-        let view = who / self.program.shape.threads;
-        let views = self.program.shape.views;
-        (NodeId::of(view / views), ViewId((view % views) as u8))
-    }
-
-    pub fn view(&mut self, node: NodeId, view: ViewId) -> &mut View {
-        &mut self.nodes[usize::from(node.0)].views[usize::from(view.0)]
+        self.program.shape.node_of(who)
     }
 
     fn role(&self, task: Task) -> Role {
-        let (nodes, views) = (self.program.shape.nodes, self.program.shape.views);
+        let nodes = self.program.shape.nodes;
         let Some(channel) = task.checked_sub(self.processors.len()) else { return Role::Processor(task) };
-        let Some(view) = channel.checked_sub(nodes * nodes) else {
-            return Role::Channel(channel / nodes, channel % nodes);
-        };
-        match view < nodes * views {
-            true => Role::Revoker(NodeId::of(view / views), ViewId((view % views) as u8)),
-            false => Role::Late,
-        }
+        if channel < nodes * nodes { Role::Channel(channel / nodes, channel % nodes) } else { Role::More }
     }
 
-    /// Whose mapping a task may change.
-    pub fn view_of_task(&self, task: Task) -> Option<(usize, usize)> {
-        match self.role(task) {
-            Role::Processor(who) => {
-                let (node, view) = self.seat(who);
-                Some((usize::from(node.0), usize::from(view.0)))
-            }
-            Role::Revoker(node, view) => Some((usize::from(node.0), usize::from(view.0))),
-            Role::Channel(..) | Role::Late => None,
-        }
+    /// Messages of synchronization, and those of engines that have but one way, are handled by their sender.
+    pub fn direct(&self) -> bool {
+        self.setting.variant.synchronization == Way::Direct
     }
 
     /// The unit of a page.
@@ -295,8 +251,7 @@ impl<'p, P: Subject> Job<'p, P> {
             return unit;
         }
         self.pages.push(page);
-        self.managers.push(P::Manager::default());
-        self.nodes.iter_mut().for_each(Node::grow);
+        self.engine.grow();
         self.oracle.grow();
         self.pages.len() - 1
     }
@@ -318,16 +273,32 @@ impl<'p, P: Subject> Job<'p, P> {
         self.queue.put(self.now + price, task);
     }
 
-    pub fn route(&self, msg: P::Msg) -> Route {
-        let overtakes = self.has(Bug::FetchOvertakes) && P::is_fetch(msg);
-        let way = if overtakes { Way::Direct } else { self.setting.variant.way(msg) };
-        Route::of(way, msg.is_between_equals() && !self.has(Bug::EqualsUnderLock))
+    /// All of these are, which have waited for a lock.
+    pub fn put_all(&mut self, waiting: Vec<Task>) {
+        waiting.into_iter().for_each(|task| self.put_soon(task));
     }
 
-    pub fn send_packet(&mut self, (from, to): (usize, usize), packet: Packet<P::Msg>) {
+    /// The processors of a node that wait so are woken.
+    pub fn wake_if(&mut self, node: usize, waits: impl Fn(&E::Stage) -> bool) {
+        let each = self.program.shape.per_node();
+        for who in node * each..(node + 1) * each {
+            let processor = &mut self.processors[who];
+            if matches!(&processor.doing, Doing::Consistency(stage) if waits(stage)) {
+                processor.woken = true;
+                if processor.sleeps {
+                    self.put_soon(who);
+                }
+            }
+        }
+    }
+
+    pub fn send_packet(&mut self, (from, to): (usize, usize), packet: Packet<E>) {
         let bytes = match &packet {
-            Packet::Unit { payload, .. } => payload.bytes(),
-            Packet::Ask { .. } | Packet::Answer { .. } | Packet::Begin { .. } | Packet::Migratory { .. } => 0,
+            Packet::Unit { letter, .. } => E::bytes(letter),
+            Packet::Ask { along, .. } | Packet::Answer { along, .. } | Packet::Begin { along, .. } => {
+                E::bytes_along(along)
+            }
+            Packet::Migratory { .. } => 0,
         };
         let channel = self.processors.len() + from * self.program.shape.nodes + to;
         let arrives = self.network.send(self.now, (from, to), bytes, packet, &mut self.random);
@@ -335,48 +306,14 @@ impl<'p, P: Subject> Job<'p, P> {
     }
 
     fn go_on(&mut self, task: Task) {
-        let over = self.chains[task].nest.as_ref().is_some_and(|nest| nest.is_over());
-        match self.role(task) {
-            _ if !over => self.step(task),
-            Role::Processor(who) => self.go_on_with(who),
-            Role::Channel(from, to) => self.deliver(task, from, to),
-            Role::Revoker(node, view) => self.revoke(task, node, view),
-            Role::Late => self.apply_now(),
-        }
-    }
-
-    /// May the task take the lock of (node, unit)? If not, it waits for it.
-    pub fn may_lock(&mut self, task: Task, node: NodeId, unit: usize) -> bool {
-        let lock = &mut self.nodes[usize::from(node.0)].slots[unit].lock;
-        let free = lock.is_free_for(task);
-        if !free {
-            lock.queue(task);
-        }
-        free
-    }
-
-    /// Something with the transaction of a task.
-    pub fn within<R>(
-        &mut self,
-        (task, unit): (Task, usize),
-        body: impl FnOnce(&mut Transaction<P, Payload>, &mut Scene<'_, 'p, P>) -> R,
-    ) -> R {
-        self.chains[task].unit = unit;
-        let mut nest = self.chains[task].nest.take().expect("a transaction is not stepped inside itself");
-        let result = body(&mut nest, &mut Scene { job: self, task, unit });
-        self.chains[task].nest = Some(nest);
-        result
-    }
-
-    /// One step of the task's transaction, when it can have the lock that this takes.
-    fn step(&mut self, task: Task) {
-        let unit = self.chains[task].unit;
-        let wants = self.chains[task].nest.as_ref().and_then(|nest| nest.wants(|msg| self.route(msg)));
-        if wants.is_some_and(|node| !self.may_lock(task, node, unit)) {
+        if E::step(self, task) {
             return;
         }
-        self.within((task, unit), |nest, scene| nest.step(scene));
-        self.put(task);
+        match self.role(task) {
+            Role::Processor(who) => self.go_on_with(who),
+            Role::Channel(from, to) => self.deliver(task, from, to),
+            Role::More => E::go_on_with_more(self, task),
+        }
     }
 
     /// Handles the next message of a channel, when it has arrived.
@@ -391,57 +328,25 @@ impl<'p, P: Subject> Job<'p, P> {
             Some(Packet::Ask { .. } | Packet::Answer { .. } | Packet::Begin { .. } | Packet::Migratory { .. })
             | None => None,
         };
-        if unit.is_some_and(|unit| !self.may_lock(task, NodeId::of(to), unit)) {
+        if unit.is_some_and(|unit| !E::may_receive(self, task, to, unit)) {
             return;
         }
         let Some(packet) = self.network.take(from, to) else { return };
         match packet {
-            Packet::Unit { unit, msg, payload } => {
-                let (from, to) = (NodeId::of(from), NodeId::of(to));
-                self.within((task, unit), |nest, scene| nest.deliver(scene, from, to, msg, payload));
+            Packet::Unit { unit, letter } => E::receive(self, task, (from, to), unit, letter),
+            Packet::Ask { who, request, along } => self.serve(to, who, request, along),
+            Packet::Answer { who, mailbox, value, along } => {
+                E::granted(self, from, who, along);
+                self.answered(who, mailbox, value);
             }
-            Packet::Ask { who, request } => self.serve(to, who, request),
-            Packet::Answer { who, mailbox, value } => self.answered(who, mailbox, value),
-            Packet::Begin { who } => self.begin_thread(who),
+            Packet::Begin { who, along } => {
+                E::granted(self, from, who, along);
+                self.begin_thread(who);
+            }
             Packet::Migratory { mutex, message } => {
                 self.receive_mutex(to, mutex, message);
             }
         }
         self.put(task);
-    }
-
-    /// A unit was listed for a view whose mappings are taken away.
-    pub fn wake_revoker(&mut self, node: NodeId, view: ViewId) {
-        let (nodes, views) = (self.program.shape.nodes, self.program.shape.views);
-        let of_views = usize::from(node.0) * views + usize::from(view.0);
-        self.put_soon(self.processors.len() + nodes * nodes + of_views);
-    }
-
-    fn revoke(&mut self, task: Task, node: NodeId, view: ViewId) {
-        let held_until = self.view(node, view).mapped_at + self.setting.hold;
-        let Some(&unit) = self.view(node, view).noticed.first() else { return };
-        if self.now < held_until {
-            return self.queue.put(held_until, task);
-        }
-        if self.may_lock(task, node, unit) {
-            self.view(node, view).noticed.remove(0);
-            let demand = finespun_engine::Acquire { view }.demand();
-            self.within((task, unit), |nest, scene| nest.present(scene, node, demand.of()));
-            self.put(task);
-        }
-    }
-
-    /// A seeded bug: the diff is applied when its sender knows already that it was.
-    pub fn apply_late(&mut self, node: NodeId, unit: usize, diff: Diff) {
-        self.late.push((node, unit, diff));
-        let late = self.chains.len() - 1;
-        let way = self.random.below(4 * (self.setting.network.delay as usize + self.setting.step)) as u64;
-        self.queue.put(self.now + way, late);
-    }
-
-    fn apply_now(&mut self) {
-        for (node, unit, diff) in std::mem::take(&mut self.late) {
-            self.nodes[usize::from(node.0)].slots[unit].update(&diff, false);
-        }
     }
 }

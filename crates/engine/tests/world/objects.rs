@@ -5,17 +5,16 @@ use finespun_engine::allocation::{self, Call, Together};
 use finespun_engine::homes::KEEPER;
 use finespun_engine::objects::{self, About, Answer, Keepers, Mailbox, Start};
 use finespun_heap::{Heap, Layout, Policy, Tables};
-use finespun_protocol::cashmere::variants::Way;
 use finespun_sync::migratory::{self, Message};
 use finespun_sync::threads::{self, Threads};
 use finespun_sync::{Entry, Error, Event, Grant, Header, Quick, Table, Waiter, Word};
 use finespun_types::{NodeId, ProcessorId, UnitSize};
 
 use crate::bugs::Bug;
+use crate::engine::Engine;
 use crate::job::{Job, Packet};
 use crate::memory::{WORD_BYTES, WORDS};
 use crate::program::{self, Sync};
-use crate::protocols::Subject;
 
 /// Words beside a table of objects.
 const THIN: u32 = 3;
@@ -26,6 +25,10 @@ const LOCAL_MAX: u8 = 2;
 pub const fn address(sync: Sync) -> u64 {
     0x2000_0000_0000 + 64 * sync as u64
 }
+
+/// What the acquirers of the heap's memory acquire by, and those of threads: no object has this address.
+pub const HEAP: u64 = 1;
+pub const THREADS: u64 = 2;
 
 /// What a processor asks for.
 #[derive(Clone, Debug)]
@@ -123,7 +126,7 @@ pub enum Refusal {
     Thread(threads::Error),
 }
 
-impl<P: Subject> Keepers for Job<'_, P> {
+impl<E: Engine> Keepers for Job<'_, E> {
     type Refusal = Refusal;
 
     fn runs_tables_of(&self, _node: NodeId) -> bool {
@@ -138,13 +141,17 @@ impl<P: Subject> Keepers for Job<'_, P> {
         NodeId::of(self.node_of(who.0 as usize))
     }
 
+    fn puts_off(&self) -> bool {
+        !E::TELLS_MANAGERS
+    }
+
     fn on_object(
         &mut self,
         at: &finespun_sync::Place,
         event: Event,
         mut granted: impl FnMut(&mut Self, Grant),
     ) -> Result<(), Refusal> {
-        let (quick, mut grants) = (self.direct(), Vec::new());
+        let (quick, mut grants) = (self.direct() && !E::TELLS_MANAGERS, Vec::new());
         let (mut table, words) = self.stripes[usize::from(at.node.0)].table();
         let word = &words[at.word as usize];
         match if quick { word.on(event) } else { Quick::ForTable } {
@@ -181,13 +188,13 @@ impl<P: Subject> Keepers for Job<'_, P> {
         Ok(())
     }
 
-    fn answer(&mut self, Answer { from, who, mailbox, value: (value, _), .. }: Answer) {
-        let (who, to) = (who.0 as usize, self.node_with(who));
-        if self.direct() || to == from {
-            self.answered(who, mailbox, value);
-        } else {
-            self.send_packet((usize::from(from.0), usize::from(to.0)), Packet::Answer { who, mailbox, value });
-        }
+    fn answer(&mut self, Answer { from, about, who, mailbox, value: (value, _), .. }: Answer) {
+        let about = match about {
+            About::Nothing => None,
+            About::Object(object) => Some(object),
+            About::Threads => Some(THREADS),
+        };
+        self.give(from, (who, mailbox), value, about);
     }
 
     fn send(&mut self, from: NodeId, to: NodeId, mutex: u64, message: Message) {
@@ -196,17 +203,27 @@ impl<P: Subject> Keepers for Job<'_, P> {
 
     fn start(&mut self, Start { who, .. }: Start) {
         let (who, node) = (who.0 as usize, self.node_with(who));
+        let along = E::grants(self, usize::from(KEEPER.0), who, Some(THREADS));
         if self.direct() || node == KEEPER {
+            E::granted(self, usize::from(KEEPER.0), who, along);
             self.begin_thread(who);
         } else {
-            self.send_packet((usize::from(KEEPER.0), usize::from(node.0)), Packet::Begin { who });
+            self.send_packet((usize::from(KEEPER.0), usize::from(node.0)), Packet::Begin { who, along });
         }
     }
 }
 
-impl<P: Subject> Job<'_, P> {
-    fn direct(&self) -> bool {
-        self.setting.variant.synchronization == Way::Direct
+impl<E: Engine> Job<'_, E> {
+    /// A processor's answer, with what goes along.
+    fn give(&mut self, from: NodeId, (who, mailbox): (ProcessorId, Mailbox), value: u64, about: Option<u64>) {
+        let (who, from, to) = (who.0 as usize, usize::from(from.0), usize::from(self.node_with(who).0));
+        let along = E::grants(self, from, who, about);
+        if self.direct() || to == from {
+            E::granted(self, from, who, along);
+            self.answered(who, mailbox, value);
+        } else {
+            self.send_packet((from, to), Packet::Answer { who, mailbox, value, along });
+        }
     }
 
     /// The processor asks. Its answer comes at once or later.
@@ -217,16 +234,18 @@ impl<P: Subject> Job<'_, P> {
             Request::Migratory(..) => me,
             Request::Thread(_) | Request::Allocate { .. } | Request::Free { .. } => usize::from(KEEPER.0),
         };
+        let along = E::asks(self, who, manager, &request);
         if self.direct() || manager == me {
-            self.serve(manager, who, request);
+            self.serve(manager, who, request, along);
         } else {
-            self.send_packet((me, manager), Packet::Ask { who, request });
+            self.send_packet((me, manager), Packet::Ask { who, request, along });
         }
     }
 
     /// The manager runs its table.
-    pub fn serve(&mut self, manager: usize, who: usize, request: Request) {
+    pub fn serve(&mut self, manager: usize, who: usize, request: Request, along: E::Along) {
         self.note(|| format!("n{manager} {request:?} of p{who}"));
+        E::asked(self, who, manager, &request, along);
         let asker = ProcessorId(who as u32);
         let refused = match request {
             Request::Object(event) => objects::serve(self, asker, event),
@@ -282,7 +301,7 @@ impl<P: Subject> Job<'_, P> {
             }
         }
         self.offsets[usize::from(object)] = offset;
-        self.answer(done(KEEPER, ProcessorId(who as u32), offset));
+        self.give(KEEPER, (ProcessorId(who as u32), Mailbox::Answer), offset, Some(HEAP));
     }
 
     fn free(&mut self, who: usize, object: u8) {
@@ -290,13 +309,13 @@ impl<P: Subject> Job<'_, P> {
         if let Err(refused) = self.keeper.on_heap(Call::Free { offset }) {
             return self.fail(REFUSED, format!("{refused:?}"));
         }
-        self.answer(done(KEEPER, ProcessorId(who as u32), 0));
+        self.give(KEEPER, (ProcessorId(who as u32), Mailbox::Answer), 0, None);
     }
 
     /// The processors that may be handed a mutex without a release.
     pub fn heirs(&self, who: usize) -> std::ops::Range<u32> {
         let shape = self.program.shape;
-        let each = match P::RELEASES_NODE || P::REVOKES || self.has(Bug::HandedTooFar) {
+        let each = match E::HANDS_OVER_IN_NODE || self.has(Bug::HandedTooFar) {
             true => shape.per_node(),
             false => shape.threads,
         };

@@ -10,7 +10,7 @@
 use crate::memory::WORDS;
 use crate::program::PROCESSORS_MAX;
 
-type Clock = [u32; PROCESSORS_MAX];
+pub type Clock = [u32; PROCESSORS_MAX];
 
 /// What passes on what a processor knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +115,14 @@ impl Oracle {
         clock[who] += 1;
     }
 
-    /// The processor acquires from it.
-    pub fn acquire(&mut self, who: usize, carrier: Carrier) {
-        let carrier = self.carriers[self.carrier(carrier)];
-        self.clocks[who].iter_mut().zip(carrier).for_each(|(has, more)| *has = (*has).max(more));
+    /// What is passed on now.
+    pub fn passed_on(&self, carrier: Carrier) -> Clock {
+        self.carriers[self.carrier(carrier)]
+    }
+
+    /// The processor acquires what was passed on.
+    pub fn acquire(&mut self, who: usize, passed_on: &Clock) {
+        self.clocks[who].iter_mut().zip(passed_on).for_each(|(has, more)| *has = (*has).max(*more));
     }
 
     fn is_ordered(&self, who: usize, known: &Known) -> bool {
@@ -202,7 +206,7 @@ mod tests {
         assert_eq!(oracle.load(1, (0, 3), 0), Ok(()), "fresh memory is zero");
         assert_eq!(oracle.store(0, (0, 3), false), Ok(1));
         oracle.release(0, Carrier::Sync(0));
-        oracle.acquire(1, Carrier::Sync(0));
+        oracle.acquire(1, &oracle.passed_on(Carrier::Sync(0)));
         assert_eq!(oracle.load(1, (0, 3), 1), Ok(()));
         assert_eq!(oracle.load(1, (0, 3), 0).map_err(|broken| broken.0), Err(LOAD));
     }
@@ -228,7 +232,7 @@ mod tests {
             "its own store overwrites the zero; nothing stored 4"
         );
         oracle.release(0, Carrier::Sync(0));
-        oracle.acquire(1, Carrier::Sync(0));
+        oracle.acquire(1, &oracle.passed_on(Carrier::Sync(0)));
         assert_eq!(may(&oracle), [false, false, true, true, false], "3 overwrites 1, and nothing that it knows 2");
     }
 

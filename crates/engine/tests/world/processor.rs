@@ -1,46 +1,34 @@
 //! Processors follow their scripts: loads and stores, and calls with the releases and acquires around them.
 
 use finespun_engine::objects::Mailbox;
-use finespun_engine::{Fault, Release};
-use finespun_protocol::page::Outcome;
 use finespun_sync::{Event, migratory, threads};
 use finespun_types::{Access, ProcessorId};
 
 use crate::bugs::Bug;
+use crate::engine::Engine;
 use crate::job::Job;
 use crate::objects::{Request, address};
-use crate::oracle::Carrier;
+use crate::oracle::{Carrier, Clock};
 use crate::program::{Op, Sync, Word};
-use crate::protocols::Subject;
 
 /// What a processor is in the middle of.
-#[derive(Debug, Default)]
-pub enum Doing {
-    #[default]
+pub enum Doing<E: Engine> {
     Nothing,
-    Fault(Fault, usize),
-    /// `left` is what is still to be flushed, from `at` on in this round.
-    Release {
-        release: Release,
-        left: Vec<usize>,
-        at: usize,
-        progressed: bool,
-    },
-    Acquire(Vec<usize>),
+    /// A fault, a release or an acquire.
+    Consistency(E::Stage),
     Answer(Mailbox),
 }
 
 /// A processor.
-#[derive(Debug, Default)]
-pub struct Processor {
+pub struct Processor<E: Engine> {
     /// Its next operation, and which part of it.
     pub next: usize,
     pub phase: u8,
-    pub doing: Doing,
+    pub doing: Doing<E>,
     /// Its thread acquires before the first operation.
     pub begins: bool,
     /// What the table answered, until all that it brought about is done.
-    pub presented: Option<Outcome>,
+    pub presented: Option<E::Outcome>,
     pub sleeps: bool,
     /// Something that it may wait for has happened.
     pub woken: bool,
@@ -50,15 +38,16 @@ pub struct Processor {
     /// A signal comes while it waits for an answer.
     pub signal_due: bool,
     /// What its signal handler has interrupted.
-    pub interrupted: Option<Interrupted>,
+    pub interrupted: Option<Interrupted<E>>,
+    /// What its last grant brought, where a grant brings something.
+    pub granted: Option<Clock>,
 }
 
 /// Where a processor was when its signal handler began.
-#[derive(Debug)]
-pub struct Interrupted {
+pub struct Interrupted<E: Engine> {
     pub next: usize,
     pub phase: u8,
-    pub doing: Doing,
+    pub doing: Doing<E>,
 }
 
 /// Part of an operation.
@@ -79,21 +68,44 @@ enum Part {
     Over,
 }
 
-impl Processor {
+impl<E: Engine> Processor<E> {
+    pub const fn new() -> Self {
+        Self {
+            next: 0,
+            phase: 0,
+            doing: Doing::Nothing,
+            begins: false,
+            presented: None,
+            sleeps: false,
+            woken: false,
+            answer: None,
+            signal: false,
+            finished: false,
+            signal_due: false,
+            interrupted: None,
+            granted: None,
+        }
+    }
+
     /// What it waits for, if it has not finished.
     pub fn waits_for(&self) -> Option<String> {
-        let Self { next, phase, doing, sleeps, .. } = self;
-        (!self.finished)
-            .then(|| format!("operation {next}, part {phase}: {doing:?}{}", if *sleeps { ", asleep" } else { "" }))
+        let Self { next, phase, sleeps, .. } = self;
+        let doing = match &self.doing {
+            Doing::Nothing => "nothing".to_owned(),
+            Doing::Consistency(doing) => format!("{doing:?}"),
+            Doing::Answer(mailbox) => format!("{mailbox:?}"),
+        };
+        let asleep = if *sleeps { ", asleep" } else { "" };
+        (!self.finished).then(|| format!("operation {next}, part {phase}: {doing}{asleep}"))
     }
 }
 
-impl<P: Subject> Job<'_, P> {
+impl<E: Engine> Job<'_, E> {
     /// The processor goes on; no transaction of it is under way.
     pub fn go_on_with(&mut self, who: usize) {
         let processor = &mut self.processors[who];
         if let Some(outcome) = processor.presented.take() {
-            return self.conclude(who, outcome);
+            return E::conclude(self, who, outcome);
         }
         if processor.sleeps {
             if !processor.woken {
@@ -101,25 +113,16 @@ impl<P: Subject> Job<'_, P> {
             }
             (processor.sleeps, processor.woken) = (false, false);
         }
-        match &mut processor.doing {
+        match processor.doing {
             Doing::Nothing => self.begin_part(who),
-            Doing::Fault(fault, unit) => {
-                let (demand, unit) = (fault.demand(), *unit);
-                processor.woken = false;
-                self.present(who, unit, demand);
-            }
-            Doing::Release { .. } => self.go_on_releasing(who),
-            Doing::Acquire(_) => self.go_on_acquiring(who),
-            Doing::Answer(mailbox) => {
-                let mailbox = *mailbox;
-                self.look_for_answer(who, mailbox);
-            }
+            Doing::Consistency(_) => E::go_on(self, who),
+            Doing::Answer(mailbox) => self.look_for_answer(who, mailbox),
         }
     }
 
     fn begin_part(&mut self, who: usize) {
         if self.processors[who].begins {
-            return self.begin_acquire(who, None);
+            return E::begin_acquire(self, who, None);
         }
         let op = self.op(who);
         if op.is_none() && self.processors[who].interrupted.is_some() {
@@ -129,8 +132,8 @@ impl<P: Subject> Job<'_, P> {
             Part::Load(at) => self.load(who, at),
             Part::Store(at, puts_back) => self.store(who, at, puts_back),
             Part::Test(at, until) => self.test(who, at, until),
-            Part::Release => self.begin_release(who),
-            Part::Acquire => self.begin_acquire(who, op),
+            Part::Release => E::begin_release(self, who),
+            Part::Acquire => E::begin_acquire(self, who, op),
             Part::Ask(request) => self.begin_asking(who, op, request),
             Part::Tell(request) => {
                 self.processors[who].finished = true;
@@ -193,11 +196,7 @@ impl<P: Subject> Job<'_, P> {
             (Op::Signal(condition), 0) => object(Event::Signal { condition: address(condition) }),
             (Op::Broadcast(condition), 0) => object(Event::Broadcast { condition: address(condition) }),
             (Op::Meet(_) | Op::Barrier { .. } | Op::Set { .. } | Op::Free(_) | Op::Start(_), 0) => Part::Release,
-            (Op::Meet(barrier), 1) => {
-                let count = self.program.shape.processors() as u32;
-                let weight = if self.setting.collects { self.program.shape.per_node() as u32 } else { 1 };
-                object(Event::Arrive { barrier: address(barrier), count, who: id, weight })
-            }
+            (Op::Meet(barrier), 1) => Part::Ask(Request::Object(self.arrival(who, barrier))),
             (Op::Barrier { barrier, count }, 1) => {
                 object(Event::Arrive { barrier: address(barrier), count: count.into(), who: id, weight: 1 })
             }
@@ -219,6 +218,15 @@ impl<P: Subject> Job<'_, P> {
             | (Op::Set { .. } | Op::Free(_) | Op::Start(_), 2..)
             | (Op::Unlock(_) | Op::Meet(_) | Op::Barrier { .. }, 3..) => Part::Over,
         }
+    }
+
+    /// The processor comes to a meeting of all, where it may stand for its node.
+    pub fn arrival(&self, who: usize, barrier: Sync) -> Event {
+        let shape = self.program.shape;
+        let each = shape.meeting_per_node();
+        let weight = if self.setting.collects { each as u32 } else { 1 };
+        let count = (shape.nodes * each) as u32;
+        Event::Arrive { barrier: address(barrier), count, who: ProcessorId(who as u32), weight }
     }
 
     /// Queues first, then gives up the mutex; signalled, takes it and tests again.
@@ -281,20 +289,15 @@ impl<P: Subject> Job<'_, P> {
         self.objects[usize::from(at.object)][usize::from(at.word)]
     }
 
-    pub fn access(&mut self, who: usize, unit: usize) -> Access {
-        let (node, view) = self.seat(who);
-        self.view(node, view).access[unit]
-    }
-
     /// The value of a word, unless the load faults.
     fn value(&mut self, who: usize, at: Word) -> Option<u32> {
         let (unit, word) = self.place(at);
-        if self.access(who, unit) == Access::None {
-            self.begin_fault(who, unit, false);
+        if E::access(self, who, unit) == Access::None {
+            E::begin_fault(self, who, unit, false);
             return None;
         }
         let node = self.node_of(who);
-        let value = self.nodes[node].slots[unit].frame[word];
+        let value = self.engine.page(node, unit)[word];
         self.note(|| format!("n{node} u{unit} p{who} loads {at:?} = {value}"));
         self.notes.mix(u64::from(value));
         if let Err((sentence, detail)) = self.oracle.load(who, (unit, word), value) {
@@ -319,13 +322,13 @@ impl<P: Subject> Job<'_, P> {
 
     fn store(&mut self, who: usize, at: Word, puts_back: bool) {
         let (unit, word) = self.place(at);
-        if self.access(who, unit) != Access::Write {
-            return self.begin_fault(who, unit, true);
+        if E::access(self, who, unit) != Access::Write {
+            return E::begin_fault(self, who, unit, true);
         }
         let node = self.node_of(who);
         match self.oracle.store(who, (unit, word), puts_back) {
             Ok(value) => {
-                self.nodes[node].slots[unit].frame[word] = value;
+                self.engine.page(node, unit)[word] = value;
                 self.note(|| format!("n{node} u{unit} p{who} stores {at:?} = {value}"));
             }
             Err(sentence) => self.fail(sentence, format!("p{who} stores u{unit}.{word}")),
@@ -347,7 +350,7 @@ impl<P: Subject> Job<'_, P> {
         if matches!(op, Some(Op::Meet(_))) && self.setting.collects {
             let node = self.node_of(who);
             self.gathered[node].push(who);
-            if self.gathered[node].len() < self.program.shape.per_node() {
+            if self.gathered[node].len() < self.program.shape.meeting_per_node() {
                 return;
             }
         }
@@ -384,8 +387,17 @@ impl<P: Subject> Job<'_, P> {
         let handed_over = processor.phase == 0 && value == 1;
         let op = self.op(who);
         let handed_over = handed_over && matches!(op, Some(Op::Unlock(_)));
+        if handed_over {
+            self.end_op(who);
+        } else if !E::met(self, who, op) {
+            self.end_answer(who, op);
+        }
+    }
+
+    /// The processor goes on with what it has asked for.
+    pub fn end_answer(&mut self, who: usize, op: Option<Op>) {
         self.let_go(who, op);
-        if handed_over { self.end_op(who) } else { self.end_part(who) }
+        self.end_part(who);
     }
 
     /// Who stood for its node at the barrier lets the node's others go.
@@ -393,6 +405,7 @@ impl<P: Subject> Job<'_, P> {
         let node = self.node_of(who);
         if matches!(op, Some(Op::Meet(_))) && self.gathered[node].last() == Some(&who) {
             for other in std::mem::take(&mut self.gathered[node]).into_iter().filter(|other| *other != who) {
+                self.processors[other].granted = self.processors[who].granted;
                 self.answered(other, Mailbox::Answer, 0);
             }
         }

@@ -12,11 +12,26 @@ pub struct Shape {
     pub views: usize,
     /// Of each view.
     pub threads: usize,
+    /// Of each node: the last so many of its processors never come to the barrier of all.
+    pub outside: usize,
 }
 
 impl Shape {
     pub const fn per_node(&self) -> usize {
         self.views * self.threads
+    }
+
+    pub const fn meeting_per_node(&self) -> usize {
+        self.per_node() - self.outside
+    }
+
+    /// Does a processor come to the barrier of all?
+    pub const fn meets(&self, who: usize) -> bool {
+        who % self.per_node() < self.meeting_per_node()
+    }
+
+    pub const fn node_of(&self, who: usize) -> usize {
+        who / self.per_node()
     }
 
     pub const fn processors(&self) -> usize {
@@ -37,6 +52,9 @@ pub struct Word {
 
 /// A mutex, condition, flag or barrier.
 pub type Sync = u8;
+
+/// The barrier of all.
+pub const ALL: Sync = 0;
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +130,8 @@ impl fmt::Debug for Word {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { nodes, views, threads } = self.shape;
-        writeln!(f, "  {nodes} nodes, {views} views each, {threads} threads each")?;
+        let Shape { nodes, views, threads, outside } = self.shape;
+        writeln!(f, "  {nodes} nodes, {views} views each, {threads} threads each, {outside} outside the barrier")?;
         for (processor, script) in self.scripts.iter().enumerate() {
             let ops: Vec<String> = script.iter().map(|op| format!("{op:?}")).collect();
             let handler = self.handlers[processor].map_or(String::new(), |word| format!(" (its handler: {word:?})"));

@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use finespun_protocol::cashmere::variants::Variant;
 
 use crate::bugs::Bug;
+use crate::engine::Engine;
 use crate::generate;
 use crate::job::{Broken, Job, Setting};
 use crate::program::{PROCESSORS_MAX, Program, Shape};
-use crate::protocols::Subject;
 use crate::random::Random;
 
 /// What is simulated.
@@ -18,9 +18,19 @@ pub struct Plan {
     /// The protocol's name.
     pub name: &'static str,
     pub variant: Variant,
-    /// Every processor is a node of its own.
-    pub one_level: bool,
+    pub levels: Levels,
     pub bug: Option<Bug>,
+}
+
+/// How processors are dealt to nodes.
+#[derive(Clone, Copy, Debug)]
+pub enum Levels {
+    /// Views of several processes, of several threads.
+    Two,
+    /// Every processor is a node of its own.
+    One,
+    /// Every process is a node of its own, with several threads, of which some may be outside the barrier of all.
+    Threads,
 }
 
 /// A run that came to its end.
@@ -49,13 +59,15 @@ const PANIC: &str = "no assertion of the code fails";
 
 fn shape(plan: &Plan, random: &mut Random) -> Shape {
     let nodes = random.of(&[2, 2, 2, 3, 3, 3, 4, 5, 8]);
-    let (views, threads) =
-        if plan.one_level { (1, 1) } else { random.of(&[(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (2, 2)]) };
+    let (views, threads) = match plan.levels {
+        Levels::Two => random.of(&[(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (2, 2)]),
+        Levels::One => (1, 1),
+        Levels::Threads => random.of(&[(1, 1), (1, 2), (1, 2), (1, 3)]),
+    };
     let most = PROCESSORS_MAX / nodes;
-    match views * threads <= most {
-        true => Shape { nodes, views, threads },
-        false => Shape { nodes, views: views.min(most), threads: 1 },
-    }
+    let (views, threads) = if views * threads <= most { (views, threads) } else { (views.min(most), 1) };
+    let some_outside = matches!(plan.levels, Levels::Threads) && threads > 1 && random.once_in(2);
+    Shape { nodes, views, threads, outside: usize::from(some_outside) }
 }
 
 /// One run, of these steps of the seed's program, on one of its schedules.
@@ -72,11 +84,11 @@ impl Attempt<'_> {
         generate::program(shape, self.seed, self.steps.iter().copied())
     }
 
-    fn run<P: Subject>(&self, program: &Program, traced: bool) -> (Result<Ended, Broken>, u64, Vec<String>) {
+    fn run<E: Engine>(&self, program: &Program, traced: bool) -> (Result<Ended, Broken>, u64, Vec<String>) {
         let source = Random::new(self.seed).fork(4);
         let setting = Setting::random(self.plan.variant, &mut source.fork(0));
         let schedule = source.fork(1 + self.schedule);
-        let mut job = Job::<P>::new(program, setting, self.plan.bug, schedule, traced);
+        let mut job = Job::<E>::new(program, setting, self.plan.bug, schedule, traced);
         let panic = catch_unwind(AssertUnwindSafe(|| job.run())).err();
         let broken = panic.map(|what| {
             let text = what.downcast_ref::<String>().map(String::as_str);
@@ -89,8 +101,8 @@ impl Attempt<'_> {
     }
 
     /// Which sentence breaks, if one does.
-    fn breaks<P: Subject>(&self) -> Option<&'static str> {
-        self.run::<P>(&self.program(), false).0.err().map(|broken| broken.sentence)
+    fn breaks<E: Engine>(&self) -> Option<&'static str> {
+        self.run::<E>(&self.program(), false).0.err().map(|broken| broken.sentence)
     }
 }
 
@@ -98,24 +110,24 @@ impl Attempt<'_> {
 ///
 /// # Errors
 /// What broke, made small.
-pub fn run<P: Subject>(plan: &Plan, seed: u64) -> Result<Ended, Box<Failure>> {
+pub fn run<E: Engine>(plan: &Plan, seed: u64) -> Result<Ended, Box<Failure>> {
     let steps: Vec<usize> = (0..generate::steps(seed)).collect();
     let attempt = Attempt { plan, seed, steps: &steps, schedule: 0 };
-    let (result, _, _) = attempt.run::<P>(&attempt.program(), false);
-    result.map_err(|broken| Box::new(small::<P>(plan, seed, steps, &broken)))
+    let (result, _, _) = attempt.run::<E>(&attempt.program(), false);
+    result.map_err(|broken| Box::new(small::<E>(plan, seed, steps, &broken)))
 }
 
 /// Which sentence the seed's run breaks, if it does.
-pub fn breaks<P: Subject>(plan: &Plan, seed: u64) -> Option<&'static str> {
+pub fn breaks<E: Engine>(plan: &Plan, seed: u64) -> Option<&'static str> {
     let steps: Vec<usize> = (0..generate::steps(seed)).collect();
-    Attempt { plan, seed, steps: &steps, schedule: 0 }.breaks::<P>()
+    Attempt { plan, seed, steps: &steps, schedule: 0 }.breaks::<E>()
 }
 
 /// Schedules that are tried with each smaller program.
 const SCHEDULES: u64 = 12;
 
 /// Leaves out steps of the program as long as it still breaks the sentence, on one schedule or another: halves first, then less.
-fn small<P: Subject>(plan: &Plan, seed: u64, mut steps: Vec<usize>, broken: &Broken) -> Failure {
+fn small<E: Engine>(plan: &Plan, seed: u64, mut steps: Vec<usize>, broken: &Broken) -> Failure {
     let (mut schedule, mut piece) = (0, steps.len().div_ceil(2));
     while piece > 0 {
         let mut from = 0;
@@ -124,7 +136,7 @@ fn small<P: Subject>(plan: &Plan, seed: u64, mut steps: Vec<usize>, broken: &Bro
             fewer.drain(from..(from + piece).min(steps.len()));
             let still = |schedule: &u64| {
                 let attempt = Attempt { plan, seed, steps: &fewer, schedule: *schedule };
-                attempt.breaks::<P>() == Some(broken.sentence)
+                attempt.breaks::<E>() == Some(broken.sentence)
             };
             match (0..SCHEDULES).find(still) {
                 Some(found) => (steps, schedule) = (fewer, found),
@@ -135,7 +147,7 @@ fn small<P: Subject>(plan: &Plan, seed: u64, mut steps: Vec<usize>, broken: &Bro
     }
     let attempt = Attempt { plan, seed, steps: &steps, schedule };
     let program = attempt.program();
-    let (result, hash, trace) = attempt.run::<P>(&program, true);
+    let (result, hash, trace) = attempt.run::<E>(&program, true);
     let broken = result.err().unwrap_or_else(|| broken.clone());
     Failure { plan: *plan, seed, broken, hash, program, schedule, trace }
 }
@@ -160,23 +172,30 @@ mod tests {
     use finespun_protocol::cashmere::Cashmere;
 
     use super::*;
+    use crate::home::Home;
+    use crate::lazy::Lazy;
 
-    const PLAN: Plan = Plan { name: "csm_none", variant: Variant::NONE, one_level: false, bug: None };
+    const PLAN: Plan = Plan { name: "csm_none", variant: Variant::NONE, levels: Levels::Two, bug: None };
 
-    #[test]
-    fn a_program_without_some_of_its_steps_has_no_race_and_ends() {
+    fn has_no_race_and_ends<E: Engine>(plan: &Plan) {
         for seed in 0..100 {
             let mut random = Random::new(seed);
             let steps: Vec<usize> = (0..generate::steps(seed)).filter(|_| !random.once_in(3)).collect();
-            let attempt = Attempt { plan: &PLAN, seed, steps: &steps, schedule: 0 };
-            assert_eq!(attempt.breaks::<Cashmere>(), None, "seed {seed}");
+            let attempt = Attempt { plan, seed, steps: &steps, schedule: 0 };
+            assert_eq!(attempt.breaks::<E>(), None, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn a_program_without_some_of_its_steps_has_no_race_and_ends() {
+        has_no_race_and_ends::<Home<Cashmere>>(&PLAN);
+        has_no_race_and_ends::<Lazy>(&Plan { name: "tmk_tcp", levels: Levels::Threads, ..PLAN });
     }
 
     #[test]
     fn a_failure_is_made_small_and_says_how_to_run_it_again() {
         let plan = Plan { bug: Some(Bug::NoticeDropped), ..PLAN };
-        let failure = || (0..20).find_map(|seed| run::<Cashmere>(&plan, seed).err()).expect("the bug is found");
+        let failure = || (0..20).find_map(|seed| run::<Home<Cashmere>>(&plan, seed).err()).expect("the bug is found");
         let (told, again) = (failure(), failure());
         assert_eq!(told.to_string(), again.to_string());
         let steps = 0..generate::steps(told.seed);

@@ -5,14 +5,14 @@ use finespun_engine::{Answer, Limit, Question, Route, World};
 use finespun_protocol::page::{Actions, Buffers, Contents, Effect, Message, Outcome, Place, Time};
 use finespun_types::{Access, NodeId, NodeSet, UnitId, ViewId, ViewSet};
 
+use super::Home;
+use super::memory::{Payload, Slot};
+use super::protocols::Subject;
 use crate::bugs::Bug;
 use crate::clock::Task;
-use crate::job::{Job, Packet};
-use crate::memory::{Diff, Page, Payload, Slot};
-use crate::protocols::Subject;
+use crate::job::{Job, Packet, ROW};
+use crate::memory::{Diff, Page};
 
-/// The tables have no row.
-pub const ROW: &str = "the table has a row for everything that happens";
 /// A list names a unit twice.
 const LISTED_ONCE: &str = "no list has a unit twice";
 /// A mapping is changed by its own view.
@@ -24,14 +24,14 @@ const FLUSHES: &str = "a flush that is done had begun";
 
 /// A task's view of one unit.
 pub struct Scene<'s, 'p, P: Subject> {
-    pub job: &'s mut Job<'p, P>,
+    pub job: &'s mut Job<'p, Home<P>>,
     pub task: Task,
     pub unit: usize,
 }
 
 impl<P: Subject> Scene<'_, '_, P> {
     fn slot(&mut self, node: NodeId) -> &mut Slot<P> {
-        &mut self.job.nodes[usize::from(node.0)].slots[self.unit]
+        &mut self.job.engine.nodes[usize::from(node.0)].slots[self.unit]
     }
 
     fn page(&mut self, received: Payload) -> Option<Page> {
@@ -52,7 +52,7 @@ impl<P: Subject> Scene<'_, '_, P> {
     }
 
     fn protect(&mut self, node: NodeId, view: ViewId, access: Access) {
-        if self.job.view_of_task(self.task) != Some((usize::from(node.0), usize::from(view.0))) {
+        if self.job.view_of_task(self.task) != Some((node, view)) {
             self.job.fail(OWN_MAPPING, format!("{node:?} {view:?} u{} by task {}", self.unit, self.task));
         }
         let now = self.job.now;
@@ -90,7 +90,7 @@ impl<P: Subject> Scene<'_, '_, P> {
 
     /// A state as it stands in a trace line.
     fn state(&self, question: &Question<P::Msg>) -> String {
-        let slot = |node: NodeId| &self.job.nodes[usize::from(node.0)].slots[self.unit];
+        let slot = |node: NodeId| &self.job.engine.nodes[usize::from(node.0)].slots[self.unit];
         match *question {
             Question::Copy { place: Place { me, .. }, .. } => {
                 format!("{me:?} u{} {}", self.unit, P::state(&slot(me).copy))
@@ -122,13 +122,12 @@ impl<P: Subject> World for Scene<'_, '_, P> {
     }
 
     fn unlock(&mut self, node: NodeId) {
-        for task in self.slot(node).lock.give_back() {
-            self.job.put_soon(task);
-        }
+        let waiting = self.slot(node).lock.give_back();
+        self.job.put_all(waiting);
     }
 
     fn tick(&mut self, node: NodeId) -> Time {
-        self.job.nodes[usize::from(node.0)].tick()
+        self.job.engine.nodes[usize::from(node.0)].tick()
     }
 
     fn copy(&mut self, node: NodeId) -> &mut P::Unit {
@@ -140,7 +139,7 @@ impl<P: Subject> World for Scene<'_, '_, P> {
     }
 
     fn manager(&mut self, _manager: NodeId) -> &mut P::Manager {
-        &mut self.job.managers[self.unit]
+        &mut self.job.engine.managers[self.unit]
     }
 
     fn perform(&mut self, node: NodeId, effect: Effect, received: Payload) {
@@ -175,9 +174,9 @@ impl<P: Subject> World for Scene<'_, '_, P> {
             Effect::Wake => self.job.wake(node, unit),
             Effect::Broadcast => {
                 let most = self.job.setting.buffers;
-                self.job.nodes[at].broadcast(unit, most);
+                self.job.engine.nodes[at].broadcast(unit, most);
             }
-            Effect::DropBuffer => self.job.nodes[at].drop_buffer(unit),
+            Effect::DropBuffer => self.job.engine.nodes[at].drop_buffer(unit),
             Effect::FetchSkipped | Effect::FlushSkipped | Effect::RightKept | Effect::KeptInVain => {}
             Effect::EnteredExclusive | Effect::HomeMoved | Effect::HomeKept => {}
         }
@@ -215,18 +214,18 @@ impl<P: Subject> World for Scene<'_, '_, P> {
     }
 
     fn send(&mut self, from: NodeId, to: NodeId, msg: P::Msg, payload: Payload) {
-        let packet = Packet::Unit { unit: self.unit, msg, payload };
+        let packet = Packet::Unit { unit: self.unit, letter: (msg, payload) };
         self.job.send_packet((usize::from(from.0), usize::from(to.0)), packet);
     }
 
     fn hint(&mut self, node: NodeId) -> Buffers {
         let home = P::home(&self.slot(node).copy).filter(|home| *home != node);
-        let held = home.is_some_and(|home| self.job.nodes[usize::from(home.0)].buffered(self.unit).is_some());
+        let held = home.is_some_and(|home| self.job.engine.nodes[usize::from(home.0)].buffered(self.unit).is_some());
         Buffers { held, interval: 0 }
     }
 
     fn buffers(&mut self, home: NodeId, msg: P::Msg, came: Payload) -> (Buffers, Payload) {
-        let node = &self.job.nodes[usize::from(home.0)];
+        let node = &self.job.engine.nodes[usize::from(home.0)];
         let buffered = node.buffered(self.unit);
         let payload = buffered.filter(|_| msg.wants_buffer()).map_or(came, Payload::Page);
         (Buffers { held: buffered.is_some(), interval: node.interval }, payload)

@@ -4,13 +4,29 @@ use finespun_engine::{Acquire, Fault, Release, Todo};
 use finespun_protocol::page::{Demand, Outcome};
 use finespun_types::{Access, NodeId};
 
+use super::Home;
+use super::protocols::Subject;
 use crate::bugs::Bug;
+use crate::engine::Engine;
 use crate::job::Job;
 use crate::processor::Doing;
 use crate::program::Op;
-use crate::protocols::Subject;
 
-impl<P: Subject> Job<'_, P> {
+/// What a processor is in the middle of.
+#[derive(Debug)]
+pub enum Stage {
+    Fault(Fault, usize),
+    /// `left` is what is still to be flushed, from `at` on in this round.
+    Release {
+        release: Release,
+        left: Vec<usize>,
+        at: usize,
+        progressed: bool,
+    },
+    Acquire(Vec<usize>),
+}
+
+impl<P: Subject> Job<'_, Home<P>> {
     /// Presents an event of the processor's own, when it can have the lock; tells whether it did.
     pub fn present(&mut self, who: usize, unit: usize, demand: Demand) -> bool {
         let (node, _) = self.seat(who);
@@ -27,8 +43,9 @@ impl<P: Subject> Job<'_, P> {
     pub fn conclude(&mut self, who: usize, outcome: Outcome) {
         let (node, view) = self.seat(who);
         let processor = &mut self.processors[who];
-        match &mut processor.doing {
-            Doing::Fault(fault, _) => match fault.next(Some(outcome), processor.woken) {
+        let Doing::Consistency(stage) = &mut processor.doing else { unreachable!("only these present events") };
+        match stage {
+            Stage::Fault(fault, _) => match fault.next(Some(outcome), processor.woken) {
                 Todo::Over => processor.doing = Doing::Nothing,
                 Todo::Wait => {
                     processor.sleeps = true;
@@ -36,7 +53,7 @@ impl<P: Subject> Job<'_, P> {
                 }
                 Todo::Present(_) => {}
             },
-            Doing::Release { left, at, progressed, .. } => {
+            Stage::Release { left, at, progressed, .. } => {
                 if outcome == Outcome::Wait {
                     *at += 1;
                 } else {
@@ -47,18 +64,17 @@ impl<P: Subject> Job<'_, P> {
                     self.view(node, Release::list::<P>(view)).open -= 1;
                 }
             }
-            Doing::Acquire(left) => {
+            Stage::Acquire(left) => {
                 left.remove(0);
             }
-            Doing::Nothing | Doing::Answer(_) => unreachable!("only these present events"),
         }
         self.put(who);
     }
 
     pub fn begin_fault(&mut self, who: usize, unit: usize, writes: bool) {
         let (node, view) = self.seat(who);
-        let since = self.nodes[usize::from(node.0)].tick();
-        self.processors[who].doing = Doing::Fault(Fault { view, writes, since }, unit);
+        let since = self.engine.nodes[usize::from(node.0)].tick();
+        self.processors[who].doing = Doing::Consistency(Stage::Fault(Fault { view, writes, since }, unit));
         self.put(who);
     }
 
@@ -75,7 +91,7 @@ impl<P: Subject> Job<'_, P> {
         if nothing {
             return self.end_release(who);
         }
-        let at = &mut self.nodes[usize::from(node.0)];
+        let at = &mut self.engine.nodes[usize::from(node.0)];
         let now = at.tick();
         at.interval += u32::from(P::BROADCASTS);
         let seen = self.view(node, list);
@@ -85,7 +101,7 @@ impl<P: Subject> Job<'_, P> {
         let release = Release::begin(view, now, several);
         let processor = &mut self.processors[who];
         processor.woken = false;
-        processor.doing = Doing::Release { release, left, at: 0, progressed: false };
+        processor.doing = Doing::Consistency(Stage::Release { release, left, at: 0, progressed: false });
         self.put(who);
     }
 
@@ -96,12 +112,12 @@ impl<P: Subject> Job<'_, P> {
         let open = if too_early { 0 } else { self.view(node, list).open };
         let keeps = P::KEEPS && self.setting.keeps_in > 0 && self.random.once_in(self.setting.keeps_in.max(1));
         let processor = &mut self.processors[who];
-        let Doing::Release { release, left, at, progressed } = &mut processor.doing else { return };
+        let Doing::Consistency(Stage::Release { release, left, at, progressed }) = &mut processor.doing else { return };
         let (release, unit) = (*release, left.get(*at).copied());
         match release.next(left.len(), unit.is_some(), open, keeps) {
             Todo::Present(_) => {
                 let Some(unit) = unit else { return };
-                let keep = keeps && self.access(who, unit) == Access::Write;
+                let keep = keeps && Home::access(self, who, unit) == Access::Write;
                 // Counted before: the flush may be done before its presenter goes on.
                 self.view(node, list).open += 1;
                 if !self.present(who, unit, release.flush(keep)) {
@@ -121,7 +137,7 @@ impl<P: Subject> Job<'_, P> {
             }
             Todo::Over => {
                 let waiting = self.view(node, list).releasing.give_back();
-                waiting.into_iter().for_each(|task| self.put_soon(task));
+                self.put_all(waiting);
                 self.end_release(who);
             }
         }
@@ -146,58 +162,47 @@ impl<P: Subject> Job<'_, P> {
             self.processors[who].doing = Doing::Nothing;
             return;
         }
-        Self::carrier(who, op).into_iter().for_each(|carrier| self.oracle.acquire(who, carrier));
+        if let Some(carrier) = Self::carrier(who, op) {
+            let passed_on = self.oracle.passed_on(carrier);
+            self.oracle.acquire(who, &passed_on);
+        }
         if nothing {
             return self.end_part(who);
         }
         let seen = self.view(node, view);
         seen.acquiring.take(who);
         let taken = std::mem::take(&mut seen.noticed);
-        self.nodes[usize::from(node.0)].tick();
+        self.engine.nodes[usize::from(node.0)].tick();
         self.note(|| format!("{node:?} {view:?} p{who} acquires {taken:?}"));
-        self.processors[who].doing = Doing::Acquire(taken);
+        self.processors[who].doing = Doing::Consistency(Stage::Acquire(taken));
         self.put(who);
     }
 
     /// Step 2.
     pub fn go_on_acquiring(&mut self, who: usize) {
         let (node, view) = self.seat(who);
-        let Doing::Acquire(left) = &self.processors[who].doing else { return };
+        let Doing::Consistency(Stage::Acquire(left)) = &self.processors[who].doing else { return };
         if let Some(&unit) = left.first() {
             self.present(who, unit, Acquire { view }.demand());
             return;
         }
         let waiting = self.view(node, view).acquiring.give_back();
-        waiting.into_iter().for_each(|task| self.put_soon(task));
+        self.put_all(waiting);
         self.end_part(who);
-    }
-
-    fn wake_if(&mut self, node: NodeId, waits: impl Fn(&Doing) -> bool) {
-        let each = self.program.shape.per_node();
-        let first = usize::from(node.0) * each;
-        for who in first..first + each {
-            let processor = &mut self.processors[who];
-            if waits(&processor.doing) {
-                processor.woken = true;
-                if processor.sleeps {
-                    self.put_soon(who);
-                }
-            }
-        }
     }
 
     /// The node's waiting processors look again at a unit.
     pub fn wake(&mut self, node: NodeId, unit: usize) {
         let by_unit = self.setting.wakes_by_unit;
-        self.wake_if(node, |doing| match doing {
-            Doing::Fault(_, of) => !by_unit || *of == unit,
-            Doing::Release { left, .. } => !by_unit || left.contains(&unit),
-            Doing::Nothing | Doing::Acquire(_) | Doing::Answer(_) => false,
+        self.wake_if(usize::from(node.0), |stage| match stage {
+            Stage::Fault(_, of) => !by_unit || *of == unit,
+            Stage::Release { left, .. } => !by_unit || left.contains(&unit),
+            Stage::Acquire(_) => false,
         });
     }
 
     /// A flush is done.
     pub fn wake_releasers(&mut self, node: NodeId) {
-        self.wake_if(node, |doing| matches!(doing, Doing::Release { .. }));
+        self.wake_if(usize::from(node.0), |stage| matches!(stage, Stage::Release { .. }));
     }
 }

@@ -1,14 +1,11 @@
 //! A node: its copies, what it knows, and the log of intervals.
 
 use finespun_engine::lazy::{self, Want};
-use finespun_protocol::tmk::{Action, Event, Impossible, Knowledge, Outcome, Seen, Unit};
+use finespun_protocol::tmk::{Action, Knowledge, Seen, Unit};
 use finespun_types::{Access, NodeId};
 
-use super::Bug;
-use crate::memory::{Diff, Page, WORDS};
-
-/// A writer has what it is asked for.
-pub const KEPT: &str = "a collection drops nothing that is still needed";
+use crate::bugs::Bug;
+use crate::memory::{Diff, Lock, Page, WORDS};
 
 /// A diff as its writer keeps it.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +25,7 @@ pub struct Interval {
 }
 
 /// A message about a unit.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Letter {
     AskDiffs(u32, u32),
     Diffs(Vec<Kept>),
@@ -37,49 +34,44 @@ pub enum Letter {
     NoBase(NodeId, u32),
 }
 
-#[derive(Clone, Debug)]
+/// A node's copy of a unit, with the lock that covers it.
 pub struct Copy {
     pub unit: Unit,
     pub writers: Vec<Seen>,
     pub frame: Page,
     twin: Page,
     pub access: Access,
+    /// Oldest first.
     pub diffs: Vec<Kept>,
     pub came: Vec<Kept>,
-}
-
-/// What came of an event.
-pub struct Presented {
-    pub outcome: Outcome,
-    pub letters: Vec<(usize, Letter)>,
-    pub wakes: bool,
+    pub lock: Lock,
 }
 
 pub struct Node {
-    me: NodeId,
+    pub me: NodeId,
     pub seen: Vec<u32>,
     pub granted: Vec<u32>,
     pub known: Vec<u32>,
     told: Vec<u32>,
     clock: u32,
-    /// By writer.
+    /// By writer: the intervals that are not collected.
     pub log: Vec<Vec<Interval>>,
     pub dirty: Vec<usize>,
+    /// By unit.
     pub copies: Vec<Copy>,
+    pub releasing: Lock,
+    pub acquiring: Lock,
+    /// What the last barrier of all has brought, with the collection that was wished for.
+    pub at_barrier: Vec<u32>,
+    /// Up to here intervals are collected.
+    pub collected: Vec<u32>,
+    pub collections: u32,
+    /// Processors in a collection.
+    pub collecting: usize,
 }
 
 impl Node {
-    pub fn new(me: usize, nodes: usize, units: usize) -> Self {
-        let page = [0; WORDS];
-        let copy = Copy {
-            unit: Unit::default(),
-            writers: vec![Seen::default(); nodes],
-            frame: page,
-            twin: page,
-            access: Access::None,
-            diffs: Vec::new(),
-            came: Vec::new(),
-        };
+    pub fn new(me: usize, nodes: usize) -> Self {
         let zero = || vec![0; nodes];
         Self {
             me: NodeId::of(me),
@@ -90,8 +82,28 @@ impl Node {
             clock: 0,
             log: vec![Vec::new(); nodes],
             dirty: Vec::new(),
-            copies: vec![copy; units],
+            copies: Vec::new(),
+            releasing: Lock::default(),
+            acquiring: Lock::default(),
+            at_barrier: vec![0; nodes + 1],
+            collected: zero(),
+            collections: 0,
+            collecting: 0,
         }
+    }
+
+    /// One more unit.
+    pub fn grow(&mut self) {
+        self.copies.push(Copy {
+            unit: Unit::default(),
+            writers: vec![Seen::default(); self.seen.len()],
+            frame: [0; WORDS],
+            twin: [0; WORDS],
+            access: Access::None,
+            diffs: Vec::new(),
+            came: Vec::new(),
+            lock: Lock::default(),
+        });
     }
 
     pub fn knowledge(&mut self) -> Knowledge<'_> {
@@ -99,41 +111,10 @@ impl Node {
         Knowledge { me: *me, seen, granted, known, told, clock }
     }
 
-    /// Runs the copy's table and performs what it says.
-    pub fn present(
-        &mut self,
-        unit: usize,
-        event: Event<'_>,
-        page: Option<Page>,
-        bug: Option<Bug>,
-    ) -> Result<Presented, Result<Impossible, String>> {
-        let copy = &mut self.copies[unit];
-        let step = copy.unit.on(self.me, &mut copy.writers, event).map_err(Ok)?;
-        let mut presented = Presented { outcome: step.outcome, letters: Vec::new(), wakes: false };
-        for &action in step.actions.as_slice() {
-            match action {
-                Action::ListDirty => self.dirty.push(unit),
-                Action::Wake => presented.wakes = true,
-                Action::Install => copy.frame = page.ok_or_else(|| Err("no page came".to_owned()))?,
-                Action::AskBase(_)
-                | Action::AskDiffs
-                | Action::SendDiffs { .. }
-                | Action::SendBase { .. }
-                | Action::SendNoBase { .. }
-                | Action::MakeDiff { .. }
-                | Action::MakeTwin
-                | Action::DropTwin
-                | Action::Apply { .. }
-                | Action::Protect(_) => presented.letters.extend(copy.act(self.me, action, bug).map_err(Err)?),
-            }
-        }
-        Ok(presented)
-    }
-
     /// The intervals that a message with this time must carry.
     pub fn news(&mut self, to: usize, time: &[u32]) -> Vec<(usize, Interval)> {
         let (to, mut news) = (NodeId::of(to), Vec::new());
-        for writer in 0..time.len() {
+        for writer in 0..self.seen.len() {
             let (after, upto) = self.knowledge().news(to, time, writer);
             let within = |interval: &&Interval| interval.index > after && interval.index <= upto;
             news.extend(self.log[writer].iter().filter(within).map(|interval| (writer, interval.clone())));
@@ -142,43 +123,29 @@ impl Node {
         news
     }
 
-    /// A message with a time and intervals came.
-    pub fn hear(&mut self, from: usize, time: &[u32], news: Vec<(usize, Interval)>) {
+    /// A message with a time and intervals came. Those known already are left out. Does the node know all that the time says?
+    pub fn hear(&mut self, from: usize, time: &[u32], news: Vec<(usize, Interval)>) -> bool {
         for (writer, interval) in news {
             if interval.index > self.known[writer] {
                 self.known[writer] = interval.index;
                 self.log[writer].push(interval);
             }
         }
+        let is_told = self.known.iter().zip(time).all(|(known, told)| known >= told);
         self.knowledge().heard(NodeId::of(from), time);
-    }
-
-    /// The notices of an acquire up to this time: unit, writer, index and stamp.
-    pub fn notices(&self, upto: &[u32]) -> Vec<(usize, NodeId, u32, u32)> {
-        let mut notices = Vec::new();
-        for (writer, intervals) in lazy::unobeyed(&self.seen, upto) {
-            let log = &self.log[usize::from(writer.0)];
-            for Interval { index, stamp, units } in log.iter().filter(|logged| intervals.contains(&logged.index)) {
-                notices.extend(units.iter().map(|unit| (*unit, writer, *index, *stamp)));
-            }
-        }
-        notices
-    }
-
-    /// What is collected up to this time: unit, writer and index.
-    pub fn collected(&self, upto: &[u32]) -> Vec<(usize, NodeId, u32)> {
-        let mut all = Vec::new();
-        for (writer, (log, upto)) in self.log.iter().zip(upto).enumerate() {
-            for Interval { index, units, .. } in log.iter().filter(|interval| interval.index <= *upto) {
-                all.extend(units.iter().map(|unit| (*unit, NodeId::of(writer), *index)));
-            }
-        }
-        all
+        is_told
     }
 }
 
 impl Copy {
-    fn act(&mut self, me: NodeId, action: Action, bug: Option<Bug>) -> Result<Vec<(usize, Letter)>, String> {
+    /// Performs an action that concerns no more than the copy: what is to be sent, and where. `page` came with the event.
+    pub fn act(
+        &mut self,
+        me: NodeId,
+        action: Action,
+        page: Option<Page>,
+        bug: Option<Bug>,
+    ) -> Result<Vec<(usize, Letter)>, String> {
         let to = |node: NodeId| usize::from(node.0);
         match action {
             Action::AskBase(node) => return Ok(vec![(to(node), Letter::AskBase)]),
@@ -187,30 +154,38 @@ impl Copy {
                 return Ok(lazy::wants(&self.writers).map(ask).collect());
             }
             Action::SendDiffs { to: node, after, upto } => {
-                let want = Want { writer: me, after, upto };
-                let parts = || self.diffs.iter().filter(|kept| want.is_part(kept.index));
-                let last = parts().position(|kept| want.reaches(kept.index));
-                let last = last.ok_or_else(|| format!("{me:?} has no diffs {after}..={upto}"))?;
-                return Ok(vec![(to(node), Letter::Diffs(parts().take(last + 1).copied().collect()))]);
+                let diffs = self.kept(Want { writer: me, after, upto }, bug == Some(Bug::AnswerGoesOn));
+                let diffs = diffs.ok_or_else(|| format!("{me:?} has no diffs {after}..={upto}"))?;
+                return Ok(vec![(to(node), Letter::Diffs(diffs))]);
             }
             Action::SendBase { to: node, twin } => {
                 let applied = self.writers.iter().map(|seen| seen.applied).collect();
-                return Ok(vec![(to(node), Letter::Base(if twin { self.twin } else { self.frame }, applied))]);
+                let page = if twin && bug != Some(Bug::BaseFromFrame) { self.twin } else { self.frame };
+                return Ok(vec![(to(node), Letter::Base(page, applied))]);
             }
             Action::SendNoBase { to: node, last, stamp } => return Ok(vec![(to(node), Letter::NoBase(last, stamp))]),
             Action::MakeDiff { index, stamp, refresh } => {
                 self.diffs.push(Kept { from: me, index, stamp, diff: Diff::of(&self.frame, &self.twin) });
-                if refresh {
+                if refresh && bug != Some(Bug::DiffNotRefreshed) {
                     self.twin = self.frame;
                 }
             }
             Action::MakeTwin => self.twin = self.frame,
-            Action::Apply { twin } => self.apply(twin, bug),
+            Action::Install => self.frame = page.ok_or_else(|| "no page came".to_owned())?,
+            Action::Apply { twin } => self.apply(twin && bug != Some(Bug::DiffMissesTwin), bug),
             Action::Protect(access) => self.access = access,
-            // The node does these; a twin that is dropped is not read again.
-            Action::DropTwin | Action::Install | Action::ListDirty | Action::Wake => {}
+            // The job does these; a twin that is dropped is not read again.
+            Action::DropTwin | Action::ListDirty | Action::Wake => {}
         }
         Ok(Vec::new())
+    }
+
+    /// The node's own diffs that are wanted, if it has them.
+    fn kept(&self, want: Want, goes_on: bool) -> Option<Vec<Kept>> {
+        let parts: Vec<Kept> = self.diffs.iter().filter(|kept| want.is_part(kept.index)).copied().collect();
+        let last = parts.iter().position(|kept| want.reaches(kept.index))?;
+        let end = if goes_on { parts.len() } else { last + 1 };
+        Some(parts[..end].to_vec())
     }
 
     fn apply(&mut self, twin: bool, bug: Option<Bug>) {
