@@ -1,12 +1,10 @@
 //! Lazy release consistency: what every driver of the tables in [`finespun_protocol::tmk`] does alike. A fault asks the writers that its
-//! copy names ([`wants`]). A writer answers with the diffs of [`Want::is_part`]. All that came are applied in one [`order`]. An acquire
-//! obeys the notices of [`unobeyed`] intervals. A [`Collection`] says what a processor does next, and where all meet in between.
+//! copy names ([`wants`]). A writer answers with the diffs of [`Want::is_part`]. All that came are applied in one [`order`]. The steps of
+//! a [`Release`] and of an [`Acquire`] are values. A [`Collection`] says what a processor does next, and where all meet in between.
 
 mod steps;
 
 pub use steps::{Acquire, Release};
-
-use core::ops::RangeInclusive;
 
 use finespun_protocol::tmk::{Seen, Unit};
 use finespun_types::NodeId;
@@ -48,12 +46,6 @@ impl Want {
 #[must_use]
 pub const fn order(stamp: u32, from: NodeId, index: u32) -> (u32, NodeId, u32) {
     (stamp, from, index)
-}
-
-/// The intervals whose notices an acquire obeys: those that a grant has brought and no acquire has seen.
-pub fn unobeyed<'a>(seen: &'a [u32], granted: &'a [u32]) -> impl Iterator<Item = (NodeId, RangeInclusive<u32>)> + 'a {
-    let of = |(writer, (seen, granted)): (usize, (&u32, &u32))| (NodeId::of(writer), *seen + 1..=*granted);
-    seen.iter().zip(granted).enumerate().map(of).filter(|(_, intervals)| !intervals.is_empty())
 }
 
 /// What a processor does in a collection.
@@ -110,12 +102,6 @@ mod tests {
         let mut all = [order(7, NodeId(0), 9), order(3, NodeId(2), 1), order(3, NodeId(1), 8)];
         all.sort_unstable();
         assert_eq!(all.map(|(stamp, from, _)| (stamp, from.0)), [(3, 1), (3, 2), (7, 0)]);
-    }
-
-    #[test]
-    fn an_acquire_obeys_what_was_granted_since_the_last_one() {
-        let all: Vec<_> = unobeyed(&[4, 0, 2], &[4, 3, 3]).collect();
-        assert_eq!(all, [(NodeId(1), 1..=3), (NodeId(2), 3..=3)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What can happen next, and makes it happen: processors follow their scripts through faults, intervals and acquires; messages
 //! arrive.
 
-use finespun_engine::lazy::unobeyed;
+use finespun_engine::lazy::{Acquire, Release};
 use finespun_protocol::tmk::{Event, Outcome};
 use finespun_types::{Access, NodeId};
 
@@ -115,15 +115,16 @@ impl Run<'_> {
             return Ok(());
         }
         let node = self.seat(task);
-        match self.world.processors[task].doing.clone() {
+        let meets = self.world.processors[task].meeting > 0;
+        match &mut self.world.processors[task].doing {
             Doing::Running => self.run(task, choice),
-            Doing::Fault { unit, write } => self.present_own(task, unit, Event::Fault { write }),
-            Doing::Closing { left: 0, all, index, stamp } => self.end_interval(task, all, (index, stamp)),
-            Doing::Closing { left, index, stamp, .. } => {
-                self.present_own(task, left.trailing_zeros() as u8, Event::Close { index, stamp })
+            &mut Doing::Fault { unit, write } => self.present_own(task, unit, Event::Fault { write }),
+            &mut Doing::Closing { left: 0, all, release } => self.end_interval(task, all, release),
+            &mut Doing::Closing { left, release, .. } => {
+                self.present_own(task, left.trailing_zeros() as u8, release.close())
             }
             Doing::Waiting => Ok(()),
-            Doing::Granted if self.world.processors[task].meeting > 0 => {
+            Doing::Granted if meets => {
                 self.met(task);
                 Ok(())
             }
@@ -131,22 +132,26 @@ impl Run<'_> {
                 self.begin_acquire(task);
                 Ok(())
             }
-            Doing::Acquiring { left, upto, stamp } => match left.first() {
+            Doing::Acquiring { left, acquire } => match left.first() {
                 Some(&(unit, from, index, stamp)) => {
-                    self.present_own(task, unit, Event::Notice { from: NodeId(from.into()), index, stamp })
+                    let notice = acquire.notice(NodeId(from.into()), index, stamp);
+                    self.present_own(task, unit, notice)
                 }
-                None => self.end_acquire(task, &upto, stamp),
+                None => {
+                    let acquire = acquire.clone();
+                    self.end_acquire(task, &acquire)
+                }
             },
             Doing::Keeping { left: 0 } => self.arrive(task, 1),
-            Doing::Keeping { left } => {
+            &mut Doing::Keeping { left } => {
                 let mut upto = self.world.processors[task].collects.clone();
                 if self.has(Bug::KeepForgetsOwn) {
                     upto[node] = u32::MAX;
                 }
                 self.present_own(task, left.trailing_zeros() as u8, Event::Keep { upto: &upto })
             }
-            Doing::Collecting { left } => match left.first() {
-                Some(&(unit, from, index)) => {
+            Doing::Collecting { left } => match left.first().copied() {
+                Some((unit, from, index)) => {
                     let upto = self.world.processors[task].collects.clone();
                     self.present_own(task, unit, Event::Collect { from: NodeId(from.into()), index, upto: &upto })
                 }
@@ -256,18 +261,18 @@ impl Run<'_> {
         if dirty == 0 {
             return self.tell(task);
         }
-        let (index, stamp) = self.world.knowledge(node).ending();
+        let release = Release::begin(&self.world.knowledge(node));
         self.world.nodes[node].releasing = task as u8 + 1;
-        self.world.processors[task].doing = Doing::Closing { left: dirty, all: dirty, index, stamp };
-        self.log(|| format!("n{node} p{task} ends interval {index} with stamp {stamp}, units {dirty:#b}"));
+        self.world.processors[task].doing = Doing::Closing { left: dirty, all: dirty, release };
+        self.log(|| format!("n{node} p{task} ends an interval: {release:?}, units {dirty:#b}"));
         Ok(())
     }
 
     /// The interval goes into the log, then its index may be told.
-    fn end_interval(&mut self, task: usize, units: u8, (index, stamp): (u32, u32)) -> Result<(), Broken> {
-        let node = self.seat(task);
+    fn end_interval(&mut self, task: usize, units: u8, release: Release) -> Result<(), Broken> {
+        let (node, Release { index, stamp }) = (self.seat(task), release);
         self.world.nodes[node].log[node].push(Interval { index, stamp, units });
-        self.world.knowledge(node).ended((index, stamp));
+        release.end(&mut self.world.knowledge(node));
         let past = self.world.nodes[node].seen.clone();
         self.world.past[node].push(past);
         self.world.nodes[node].releasing = 0;
@@ -322,23 +327,21 @@ impl Run<'_> {
         let node = &mut self.world.nodes[seat];
         node.acquiring = task as u8 + 1;
         node.collecting += u8::from(collects);
-        let upto = node.granted.clone();
-        let (mut left, mut highest) = (Vec::new(), 0);
-        for (NodeId(writer), intervals) in unobeyed(&node.seen, &upto).filter(|_| !skip) {
-            let new = |interval: &&Interval| intervals.contains(&interval.index);
-            for interval in node.log[usize::from(writer)].iter().filter(new) {
-                highest = highest.max(interval.stamp);
+        let (acquire, mut left) = (Acquire::begin(node.seen.clone(), node.granted.clone()), Vec::new());
+        for (writer, log) in node.log.iter().enumerate().filter(|_| !skip) {
+            let intervals = acquire.intervals_of(NodeId::of(writer));
+            for interval in log.iter().filter(|interval| intervals.contains(&interval.index)) {
                 let units = (0..8).filter(|unit| interval.units & 1 << unit != 0);
                 left.extend(units.map(|unit| (unit, writer as u8, interval.index, interval.stamp)));
             }
         }
-        self.log(|| format!("n{seat} p{task} acquires {upto:?}: {left:?}"));
-        self.world.processors[task].doing = Doing::Acquiring { left, upto, stamp: highest };
+        self.log(|| format!("n{seat} p{task} acquires: {acquire:?}, {left:?}"));
+        self.world.processors[task].doing = Doing::Acquiring { left, acquire };
     }
 
-    fn end_acquire(&mut self, task: usize, upto: &[u32], stamp: u32) -> Result<(), Broken> {
+    fn end_acquire(&mut self, task: usize, acquire: &Acquire<Times>) -> Result<(), Broken> {
         let node = self.seat(task);
-        self.world.knowledge(node).acquired(upto, stamp);
+        acquire.end(&mut self.world.knowledge(node));
         self.world.nodes[node].acquiring = 0;
         if self.world.processors[task].collects.is_empty() {
             self.advance(task);

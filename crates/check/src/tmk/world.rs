@@ -1,5 +1,6 @@
 //! The model of a job under lazy release consistency: nodes of one view each, with intervals, diffs and vector times.
 
+use finespun_engine::lazy::{Acquire, Release};
 use finespun_protocol::tmk::{Action, Knowledge, Outcome, Seen, Unit};
 use finespun_types::{Access, NodeId};
 
@@ -97,10 +98,8 @@ pub enum Doing {
         left: u8,
         /// All of them.
         all: u8,
-        /// The interval's index.
-        index: u32,
-        /// The interval's stamp.
-        stamp: u32,
+        /// The interval that ends.
+        release: Release,
     },
     /// For a grant.
     Waiting,
@@ -111,9 +110,7 @@ pub enum Doing {
         /// Unit, writer, index, stamp.
         left: Vec<(u8, u8, u32, u32)>,
         /// What is acquired then.
-        upto: Times,
-        /// The highest stamp.
-        stamp: u32,
+        acquire: Acquire<Times>,
     },
     /// A collection: these units are still to be kept.
     Keeping {

@@ -55,6 +55,12 @@ impl Time {
     }
 }
 
+impl AsRef<[u32]> for Time {
+    fn as_ref(&self) -> &[u32] {
+        self.words()
+    }
+}
+
 /// Where a manager keeps what an object's releasers knew.
 fn place(about: u64) -> usize {
     match about {

@@ -4,8 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use finespun_engine::lazy::unobeyed;
-use finespun_protocol::tmk::Event;
+use finespun_engine::lazy::{Acquire, Release};
 use finespun_types::{Access, Bucket, Counter, NodeId, UnitId};
 
 use super::copy::{self, Hands, VIEW, With, present};
@@ -35,17 +34,17 @@ fn end_interval(cluster: &Cluster) {
     units.sort_unstable();
     let several_threads = view.several_threads.load(Ordering::Relaxed) != 0;
     let change = if several_threads { Change::Shrink } else { downgrade(cluster, units) };
-    let ending @ (index, stamp) = node.known().knowledge(cluster.me).ending();
+    let release = Release::begin(&node.known().knowledge(cluster.me));
     for &unit in &*units {
         let hands = &mut Hands::of(With::Nothing, change);
-        present(cluster, cluster.me, UnitId(unit), Event::Close { index, stamp }, hands);
+        present(cluster, cluster.me, UnitId(unit), release.close(), hands);
     }
     let mut known = node.known();
-    if let Err(full) = known.log(cluster.me, ending, units, true, false) {
+    if let Err(full) = known.log(cluster.me, (release.index, release.stamp), units, true, false) {
         drop(known);
         no_room(cluster, full);
     }
-    known.knowledge(cluster.me).ended(ending);
+    release.end(&mut known.knowledge(cluster.me));
 }
 
 /// Takes the view's right to write from whole runs of units at once, ahead of the table.
@@ -61,29 +60,27 @@ fn downgrade(cluster: &Cluster, units: &[u32]) -> Change {
 pub fn acquire(cluster: &Cluster) {
     let node = cluster.mine();
     let _one_at_a_time = node.view(VIEW).acquiring.guard();
-    let (seen, granted) = {
+    let mut acquire = {
         let mut known = node.known();
         let knowledge = known.knowledge(cluster.me);
-        (Time::of(knowledge.seen), Time::of(knowledge.granted))
+        Acquire::begin(Time::of(knowledge.seen), Time::of(knowledge.granted))
     };
-    if seen == granted {
+    if acquire.is_over() {
         return;
     }
     meter::timed(cluster, Bucket::Flush, || {
-        let (mut highest, mut notices, mut gone) = (0, 0, Closing::new(cluster));
-        let nodes = cluster.shape.nodes;
-        for (writer, intervals) in unobeyed(&seen.words()[..nodes], &granted.words()[..nodes]) {
-            for index in intervals {
+        let (mut notices, mut gone) = (0, Closing::new(cluster));
+        for writer in (0..cluster.shape.nodes).map(NodeId::of) {
+            for index in acquire.intervals_of(writer) {
                 for record in log_of(cluster, writer).interval(writer, index) {
-                    highest = highest.max(record.stamp);
                     notices += u64::from(record.count);
                     if cluster.reach.is_direct() && writer != cluster.me {
                         meter::count(cluster, Counter::Bytes, record.bytes());
                     }
+                    let notice = acquire.notice(writer, index, record.stamp);
                     for unit in record.units() {
-                        let event = Event::Notice { from: writer, index, stamp: record.stamp };
                         let mut hands = Hands::of(With::Nothing, Change::Together);
-                        present(cluster, cluster.me, unit, event, &mut hands);
+                        present(cluster, cluster.me, unit, notice, &mut hands);
                         if hands.is_wanted {
                             gone.add(unit);
                         }
@@ -93,7 +90,7 @@ pub fn acquire(cluster: &Cluster) {
         }
         gone.close();
         meter::count(cluster, Counter::WriteNotices, notices);
-        node.known().knowledge(cluster.me).acquired(granted.words(), highest);
+        acquire.end(&mut node.known().knowledge(cluster.me));
     });
 }
 
