@@ -64,7 +64,8 @@ typedef unsigned __int128 uint128_t;
                                                                type expected)                                          \
     {                                                                                                                  \
         arguments_##bytes of = { what, operand, expected, 0 };                                                         \
-        return fsp_program_atomic(word, 0, operate_##bytes, &of) ? of.before : here_##bytes(word, what, operand, expected); \
+        int kind = what == LOAD && bytes <= 8 ? FSP_LOAD : FSP_BY_INSTRUCTION;                                         \
+        return fsp_program_atomic(word, kind, operate_##bytes, &of) ? of.before : here_##bytes(word, what, operand, expected); \
     }
 
 #define NAMED(type, name, bytes, ...)                                          \
@@ -220,7 +221,7 @@ static bool operate(volatile void *memory, bytes of)
     if (of.operand)
         memcpy(operand, of.operand, of.size);
     of.operand = operand;
-    if (may_be_shared(memory) && fsp_program_atomic(memory, 1, operate_bytes, &of))
+    if (may_be_shared(memory) && fsp_program_atomic(memory, FSP_BY_LOCK, operate_bytes, &of))
         return of.done;
     int *lock = &locks[(uintptr_t)memory / 64 % LOCKS].taken;
     while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))

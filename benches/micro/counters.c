@@ -28,7 +28,7 @@ static fsp_operated load(volatile void *word, void *result)
 
 static uint64_t fetch_add(uint64_t *word, uint64_t amount)
 {
-    if (!fsp_program_atomic(word, 0, raise_by, &amount))
+    if (!fsp_program_atomic(word, FSP_BY_INSTRUCTION, raise_by, &amount))
         return __atomic_fetch_add(word, amount, __ATOMIC_SEQ_CST);
     return amount;
 }
@@ -36,7 +36,7 @@ static uint64_t fetch_add(uint64_t *word, uint64_t amount)
 static uint64_t load_of(uint64_t *word)
 {
     uint64_t found;
-    return fsp_program_atomic(word, 0, load, &found) ? found : __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    return fsp_program_atomic(word, FSP_LOAD, load, &found) ? found : __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
 static void by_atomic(bench *bench)

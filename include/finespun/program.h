@@ -56,10 +56,13 @@ typedef struct fsp_operated {
 } fsp_operated;
 typedef fsp_operated (*fsp_operation)(volatile void *word, void *arguments);
 
+/* What kind of operation it is: one that an instruction can do; such a load, which may be run twice, and finds all that it loads; or one
+ * that no instruction can do, which is run wherever several processes may share the word. */
+enum { FSP_BY_INSTRUCTION, FSP_LOAD, FSP_BY_LOCK };
+
 /* Runs an operation on a word of shared memory so that it is atomic on all nodes: 1.  0, and nothing was run, where the processor's
- * own instructions do: in private memory, in a job of one node, before the start and after the end.  With `locks` the operation is one
- * that instructions do not do, and it runs wherever several processes may share the word. */
-int fsp_program_atomic(volatile void *word, int locks, fsp_operation operation, void *arguments);
+ * own instructions do: in private memory, in a job of one node, before the start and after the end. */
+int fsp_program_atomic(volatile void *word, int kind, fsp_operation operation, void *arguments);
 
 /* The system call futex for a word of shared memory: its result, or minus a number of errno; LONG_MIN, and nothing was done, for any other
  * word.  A wake does not know how many it wakes, and returns 0. */

@@ -56,7 +56,7 @@ pub struct Operated {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsp_program_atomic(
     word: *mut c_void,
-    locks: c_int,
+    kind: c_int,
     operation: unsafe extern "C" fn(*mut c_void, *mut c_void) -> Operated,
     arguments: *mut c_void,
 ) -> c_int {
@@ -65,7 +65,11 @@ pub unsafe extern "C" fn fsp_program_atomic(
         let Operated { stores, found } = unsafe { operation(word, arguments) };
         Outcome { stores: stores != 0, found }
     };
-    let atomicity = if locks == 0 { Atomicity::Instruction } else { Atomicity::Lock };
+    let atomicity = match kind {
+        0 => Atomicity::Instruction,
+        1 => Atomicity::Load,
+        _ => Atomicity::Lock,
+    };
     match program::operate(word.expose_provenance(), atomicity, operate) {
         Ok(served) => c_int::from(served),
         Err(failure) => {

@@ -79,6 +79,14 @@ pub fn has_nothing_to_acquire(cluster: &Cluster) -> bool {
     }
 }
 
+/// Does what another node releases change this node's copies, or their rights, without being asked for?
+pub fn brings_news(cluster: &Cluster) -> bool {
+    match cluster.engine {
+        Engine::Home(_) => true,
+        Engine::Lazy => false,
+    }
+}
+
 /// A message of another node's engine came.
 pub fn receive(cluster: &Cluster, from: NodeId, letter: Letter<'_>) {
     match cluster.engine {

@@ -34,6 +34,7 @@ use super::memory::offset;
 use super::objects::{leave_entered, lock_entered, unlock_entered};
 use super::repeats::{Pause, Repeats};
 use super::{Result, inside, quick};
+use crate::consistency;
 use crate::node::cluster::Cluster;
 use crate::node::failure::Failure;
 use crate::node::meter;
@@ -61,6 +62,8 @@ pub struct Outcome {
 pub enum Atomicity {
     /// The processor can, inside a node.
     Instruction,
+    /// The processor can, and the operation is a load, of no more than it has found.
+    Load,
     /// It cannot: several words, or the program's own code.
     Lock,
 }
@@ -70,18 +73,44 @@ thread_local! {
 }
 
 /// Operates on a word, if that takes more than this node's own means: false if it does not, and then nothing has happened. `operate` may
-/// touch shared memory, and must not call the library.
+/// touch shared memory, and must not call the library; a load may be run twice.
 ///
 /// # Errors
 /// [`Code::Argument`] where too many threads that the program made itself call at once.
-pub fn operate(address: usize, atomicity: Atomicity, operate: impl FnOnce() -> Outcome) -> Result<bool> {
+pub fn operate(address: usize, atomicity: Atomicity, mut operate: impl FnMut() -> Outcome) -> Result<bool> {
     let Some(runtime) = running() else { return Ok(false) };
     let cluster = runtime.cluster;
-    if cluster.shape.nodes == 1 && atomicity == Atomicity::Instruction || offset(cluster, address).is_none() {
+    if cluster.shape.nodes == 1 && atomicity != Atomicity::Lock || offset(cluster, address).is_none() {
         return Ok(false);
     }
+    if atomicity == Atomicity::Load && glances(cluster, address, &mut operate)? {
+        return Ok(true);
+    }
     let outcome = with_lock(cluster, lock_of(address), operate)?;
-    pause_after(address, outcome);
+    pause_after(cluster, address, outcome);
+    Ok(true)
+}
+
+/// Loads without the lock, as a thread may that waits for one word alone; true if it found what it has found there all the time.
+///
+/// Another look at an old value is always allowed: it stands, in the order of all operations, beside the last look under the lock, since the thread
+/// has found nothing new and changed nothing in between. What it has learned by an acquire, of a mutex for example, its node's
+/// copy of the page obeys. A value that is not the old one may be half of another, and is looked at under the lock.
+fn glances(cluster: &'static Cluster, address: usize, operate: &mut impl FnMut() -> Outcome) -> Result<bool> {
+    let Some(expected) = REPEATS.get().expects(address, clock::now_ns) else { return Ok(false) };
+    if !consistency::brings_news(cluster) || is_let_in() {
+        return Ok(false);
+    }
+    if !consistency::has_nothing_to_acquire(cluster) {
+        inside(|entered| {
+            consistency::acquire(entered.cluster);
+            Ok(())
+        })?;
+    }
+    if operate().found != expected {
+        return Ok(false);
+    }
+    std::thread::yield_now();
     Ok(true)
 }
 
@@ -149,9 +178,9 @@ impl Drop for SlotOfHandler {
     }
 }
 
-/// A thread that waits for a word in a loop leaves the processor to others, and after a while the network too. By then it sleeps for an eighth
-/// of the time that it has waited, at most a millisecond.
-fn pause_after(address: usize, outcome: Outcome) {
+/// A thread that waits for a word in a loop leaves the processor to others, and after a while the network too: it glances, or, where it cannot,
+/// sleeps for an eighth of the time that it has waited, at most a millisecond.
+fn pause_after(cluster: &Cluster, address: usize, outcome: Outcome) {
     let mut repeats = REPEATS.get();
     let pause = if outcome.stores {
         repeats.forget();
@@ -163,6 +192,7 @@ fn pause_after(address: usize, outcome: Outcome) {
     match pause {
         Pause::None => {}
         Pause::Yield => std::thread::yield_now(),
+        Pause::Sleep(_) if repeats.is_alone() && consistency::brings_news(cluster) => std::thread::yield_now(),
         Pause::Sleep(ns) => {
             let _errno = ErrnoKept::new();
             std::thread::sleep(Duration::from_nanos(ns));
