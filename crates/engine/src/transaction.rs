@@ -151,7 +151,7 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
     }
 
     /// Runs the table that a message is for, and begins its actions.
-    #[inline]
+    #[inline(always)]
     pub fn deliver<W>(&mut self, world: &mut W, from: NodeId, to: NodeId, msg: P::Msg, payload: L)
     where
         W: World<Protocol = P, Payload = L>,
@@ -234,24 +234,32 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
     where
         W: World<Protocol = P, Payload = L>,
     {
-        let Some(top) = self.depth.checked_sub(1) else {
-            if let Some((from, to, msg, payload)) = self.later.next() {
-                self.deliver(world, from, to, msg, payload.unwrap_or(W::NOTHING));
-            }
-            return;
-        };
-        let Some(Handler { node, payload, locked, floor, .. }) = self.handlers[usize::from(top)] else { return };
-        if self.actions.len() == usize::from(floor) {
-            if locked {
+        let Some(top) = self.depth.checked_sub(1) else { return self.begin_later(world) };
+        let Some(handler) = &self.handlers[usize::from(top)] else { return };
+        let node = handler.node;
+        if self.actions.len() == usize::from(handler.floor) {
+            if handler.locked {
                 world.unlock(node);
             }
             self.depth = top;
             return;
         }
+        let payload = handler.payload;
         let Some(action) = self.actions.pop() else { return };
         match action.effect() {
             Ok(effect) => world.perform(node, effect, payload),
             Err((to, msg, contents)) => self.send(world, node, to, msg, contents, payload),
+        }
+    }
+
+    /// Begins to handle what was put aside.
+    #[inline(never)]
+    fn begin_later<W>(&mut self, world: &mut W)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        if let Some((from, to, msg, payload)) = self.later.next() {
+            self.deliver(world, from, to, msg, payload.unwrap_or(W::NOTHING));
         }
     }
 
@@ -267,7 +275,7 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
     }
 
     /// Steps until all is done.
-    #[inline]
+    #[inline(never)]
     pub fn finish<W>(&mut self, world: &mut W)
     where
         W: World<Protocol = P, Payload = L>,
@@ -277,6 +285,8 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
         }
     }
 
+    /// One call from [`Self::step`], and most steps are sends: it stands there.
+    #[inline(always)]
     fn send<W>(&mut self, world: &mut W, node: NodeId, to: NodeSet, msg: P::Msg, contents: Contents, received: L)
     where
         W: World<Protocol = P, Payload = L>,
@@ -285,35 +295,52 @@ impl<P: Protocol, L: Copy> Transaction<P, L> {
             return world.overflow(Limit::Diffs);
         }
         let Some(payload) = world.contents(node, to, contents, received) else {
-            self.present(world, node, Event::NothingChanged);
-            return;
+            return self.find_no_change(world, node);
         };
-        let others = to.without(node);
-        match world.route(msg) {
+        let at = match world.route(msg) {
             // One after the other: the next when this one's handler has ended.
             Route::Inside => {
                 let Some(first) = to.iter().next() else { return };
-                if to.len() > 1 {
-                    self.actions.push(Action::Send { to: to.without(first), msg, contents });
+                let left = to.without(first);
+                if !left.is_empty() {
+                    self.actions.push(Action::Send { to: left, msg, contents });
                     self.assert_all_fit(world);
                 }
                 if first != node {
                     world.pass(node, first, msg, payload);
                 }
-                return self.deliver(world, node, first, msg, payload);
+                first
             }
             Route::Later => {
+                let others = to.without(node);
                 others.iter().for_each(|to| world.pass(node, to, msg, payload));
                 let payload = (contents != Contents::Nothing).then_some(payload);
                 if !others.is_empty() && !self.later.put(node, others, msg, payload) {
                     world.overflow(Limit::Aside);
                 }
+                if !to.contains(node) {
+                    return;
+                }
+                node
             }
-            Route::Away => others.iter().for_each(|to| world.send(node, to, msg, payload)),
-        }
-        if to.contains(node) {
-            self.deliver(world, node, node, msg, payload);
-        }
+            Route::Away => {
+                to.without(node).iter().for_each(|to| world.send(node, to, msg, payload));
+                if !to.contains(node) {
+                    return;
+                }
+                node
+            }
+        };
+        self.deliver(world, node, at, msg, payload);
+    }
+
+    /// The diff of a flush is empty: nothing is sent, and the copy's table hears of it.
+    #[inline(never)]
+    fn find_no_change<W>(&mut self, world: &mut W, node: NodeId)
+    where
+        W: World<Protocol = P, Payload = L>,
+    {
+        self.present(world, node, Event::NothingChanged);
     }
 }
 

@@ -117,27 +117,29 @@ impl Wanted {
     }
 
     /// The table wants the view to have these rights. Its page is this frame.
+    #[inline(always)]
     pub fn want(&mut self, cluster: &Cluster, unit: UnitId, access: Access, frame: *const u8) {
-        let step = match step(self.change, self.before, access, || cluster.has_several_threads()) {
-            Step::Done => return,
-            Step::Left => {
-                self.is_left = true;
-                return;
+        match step(self.change, self.before, access, || cluster.has_several_threads()) {
+            Step::Done => {}
+            Step::Left => self.is_left = true,
+            step @ (Step::Close | Step::OpenToRead | Step::Protect | Step::Upgrade | Step::OpenToWrite) => {
+                change(cluster, unit, access, step, frame);
             }
-            step @ Step::Close => {
-                meter::count(cluster, Counter::Invalidations, 1);
-                step
-            }
-            // The frame's page exists before it is mapped.
-            step @ (Step::OpenToRead | Step::OpenToWrite) => {
-                frames::touch(frame);
-                step
-            }
-            step @ (Step::Protect | Step::Upgrade) => step,
-        };
-        if let Err(error) = take(rights(cluster), step, unit) {
-            failed(cluster, unit, access, &error);
         }
+    }
+}
+
+/// Changes the rights to a unit at once.
+#[inline(never)]
+fn change(cluster: &Cluster, unit: UnitId, access: Access, step: Step, frame: *const u8) {
+    match step {
+        Step::Close => meter::count(cluster, Counter::Invalidations, 1),
+        // The frame's page exists before it is mapped.
+        Step::OpenToRead | Step::OpenToWrite => frames::touch(frame),
+        Step::Done | Step::Left | Step::Protect | Step::Upgrade => {}
+    }
+    if let Err(error) = take(rights(cluster), step, unit) {
+        failed(cluster, unit, access, &error);
     }
 }
 

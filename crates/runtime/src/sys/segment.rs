@@ -94,6 +94,7 @@ impl Segment {
     }
 
     /// A unit's contents in a table of such.
+    #[inline]
     fn contents(&self, region: Region, index: usize) -> *mut u8 {
         assert!(index < region.len, "contents {index} of a table of {}", region.len);
         // SAFETY: the region lies in the segment (Shape::of laid it there for contents of the job's size) and the index in it.
@@ -101,6 +102,7 @@ impl Segment {
     }
 
     /// The node's own block.
+    #[inline]
     pub fn node(&self) -> &Node {
         // SAFETY: mapped for the life of self, zeroed at first (a valid Node), and only atomics and locks are inside.
         unsafe { &*self.pointer(self.shape.node, 0) }
@@ -126,11 +128,13 @@ impl Segment {
     }
 
     /// A tick of the node's logical clock.
+    #[inline]
     pub fn tick(&self) -> Time {
         self.node().clock.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// Takes the lock of a unit.
+    #[inline]
     pub fn lock(&self, unit: UnitId) -> Locked<'_> {
         let locked = Locked { node: self, unit, slot: self.pointer(self.shape.units, unit.0 as usize) };
         locked.lock().lock();
@@ -147,6 +151,7 @@ impl Segment {
     }
 
     /// The frame of a unit, in the mapping that is always writable.
+    #[inline]
     pub fn frame(&self, unit: UnitId) -> *mut u8 {
         assert!((unit.0 as usize) < self.shape.pages, "unit {unit:?} of {}", self.shape.pages);
         // SAFETY: the frames mapping has `pages` units.
@@ -369,7 +374,8 @@ impl Segment {
 
 impl<'a> Locked<'a> {
     /// Whose.
-    pub(super) const fn segment(&self) -> &'a Segment {
+    #[inline]
+    pub const fn segment(&self) -> &'a Segment {
         self.node
     }
 
@@ -437,12 +443,14 @@ impl<'a> Locked<'a> {
     }
 
     /// A mapping goes: no reason to believe that the unit will soon be written again.
+    #[inline]
     pub fn forget_flushes(&mut self) {
         // SAFETY: as in `flushed_in`.
         unsafe { (*self.slot).changed_in = 0 };
     }
 
     /// The frame.
+    #[inline]
     pub fn frame(&self) -> *mut u8 {
         self.node.frame(self.unit)
     }

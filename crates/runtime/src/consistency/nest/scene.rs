@@ -60,8 +60,20 @@ pub fn room<P: Live>() -> Option<Copied> {
     P::BROADCASTS.then(Copied::new)
 }
 
+#[cold]
+fn too_many(cluster: &Cluster, unit: UnitId, limit: Limit) -> ! {
+    misuse::bug(cluster, unit, cluster.me, &limit)
+}
+
+/// Is a lock held here, and is it the node's?
+#[inline(always)]
+fn is_at(place: &Option<(NodeId, Locked<'_>)>, node: NodeId) -> bool {
+    place.as_ref().is_some_and(|(at, _)| *at == node)
+}
+
 impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
     /// What happens is an event of this process's view.
+    #[inline(always)]
     pub fn by_view(&mut self, change: Change) {
         let (me, view) = (self.cluster.me, self.cluster.my_view());
         let before = P::access(self.at(me).state::<P>(), view);
@@ -80,18 +92,28 @@ impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
     }
 
     /// The unit at a node, locked.
-    #[inline]
+    #[inline(always)]
     pub fn at(&mut self, node: NodeId) -> &mut Locked<'a> {
-        let mut index = 0;
-        // Mostly the first; a place that is free ends the search.
-        while self.held[index].as_ref().is_some_and(|(at, _)| *at != node) {
-            index += 1;
-            if index == self.held.len() {
-                self.too_many(Limit::Locks);
-            }
+        let [first, second, _] = &self.held;
+        let index = if is_at(first, node) {
+            0
+        } else if is_at(second, node) {
+            1
+        } else {
+            self.place_of(node)
+        };
+        let (cluster, unit) = (self.cluster, self.unit);
+        match &mut self.held[index] {
+            Some((_, locked)) => locked,
+            None => too_many(cluster, unit, Limit::Locks),
         }
-        let (_, locked) = self.held[index].get_or_insert_with(|| (node, self.cluster.at(node).lock(self.unit)));
-        locked
+    }
+
+    /// The place of a lock among those that are held. It is taken, if it is not held yet.
+    #[inline(never)]
+    fn place_of(&mut self, node: NodeId) -> usize {
+        self.lock(node);
+        self.held.iter().position(|place| is_at(place, node)).unwrap_or(self.held.len() - 1)
     }
 
     /// Gives all locks back but the first `held`.
@@ -119,9 +141,8 @@ impl<'a, 'm, P: Live> Scene<'a, 'm, P> {
         }
     }
 
-    #[cold]
-    pub fn too_many(&self, limit: Limit) -> ! {
-        misuse::bug(self.cluster, self.unit, self.cluster.me, &limit)
+    fn too_many(&self, limit: Limit) -> ! {
+        too_many(self.cluster, self.unit, limit)
     }
 }
 
@@ -158,10 +179,8 @@ impl<'a, P: Live> World for Scene<'a, '_, P> {
 
     #[inline(always)]
     fn unlock(&mut self, node: NodeId) {
-        for place in &mut self.held {
-            if place.as_ref().is_some_and(|(at, _)| *at == node) {
-                *place = None;
-            }
+        if let Some(place) = self.held.iter_mut().find(|place| is_at(place, node)) {
+            *place = None;
         }
     }
 
@@ -171,8 +190,8 @@ impl<'a, P: Live> World for Scene<'a, '_, P> {
         if let Some(copies) = &mut self.early.copies {
             copies.ask();
         }
-        let cluster = self.cluster;
-        self.early.since.filter(|_| node == cluster.me).unwrap_or_else(|| cluster.at(node).tick())
+        let me = self.cluster.me;
+        self.early.since.filter(|_| node == me).unwrap_or_else(|| self.at(node).segment().tick())
     }
 
     #[inline(always)]
@@ -350,13 +369,15 @@ impl<'a, P: Live> Scene<'a, '_, P> {
     }
 
     /// The table wants this process's own mapping changed.
+    #[inline(always)]
     fn protect(&mut self, node: NodeId, view: ViewId, access: Access) {
         let cluster = self.cluster;
         assert!(node == cluster.me && view == cluster.my_view(), "nobody can change another process's mapping");
-        let frame = self.at(node).frame();
+        let locked = self.at(node);
         if access == Access::None {
-            self.at(node).forget_flushes();
+            locked.forget_flushes();
         }
+        let frame = locked.frame();
         self.wanted.want(cluster, self.unit, access, frame);
         if P::REVOKES {
             self.wanted.hold(cluster);
