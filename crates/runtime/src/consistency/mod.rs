@@ -25,7 +25,7 @@ use finespun_protocol::page::Time;
 use finespun_types::{NodeId, UnitId};
 
 use crate::consistency::attached::Attached;
-use crate::consistency::nest::steps as home;
+use crate::consistency::nest::{Here, steps as home};
 use crate::consistency::tmk::asks;
 use crate::consistency::tmk::collect::Collection;
 use crate::consistency::tmk::{arrivals, steps as lazy};
@@ -35,9 +35,10 @@ use crate::node::engine::Engine;
 use crate::node::{hooks, misuse};
 
 /// Serves a fault of this process's view: the page is there when this returns, to read or to write.
-pub fn fault(cluster: &Cluster, unit: UnitId, writes: bool, since: Time) {
+pub fn fault(here: Here<'_>, unit: UnitId, writes: bool, since: Time) {
+    let (cluster, _) = here;
     match cluster.engine {
-        Engine::Home(tables) => home::fault(cluster, tables, unit, writes, since),
+        Engine::Home(tables) => home::fault(here, tables, unit, writes, since),
         Engine::Lazy => asks::fault(cluster, unit, writes),
     }
 }

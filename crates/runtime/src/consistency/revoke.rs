@@ -64,7 +64,13 @@ fn serve(cluster: &Cluster, tables: Tables) {
         taken.each_portion(|units| {
             for &mut unit in units {
                 meter::count(cluster, Counter::Revocations, 1);
-                nest::present(cluster, tables, UnitId(unit), Demand::Invalidate { view: id }, Change::Shrink);
+                nest::present(
+                    (cluster, meter::slot(cluster)),
+                    tables,
+                    UnitId(unit),
+                    Demand::Invalidate { view: id },
+                    Change::Shrink,
+                );
             }
         });
         cluster.flush_messages();

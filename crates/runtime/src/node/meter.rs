@@ -58,11 +58,20 @@ pub fn collect_calls(cluster: &Cluster) {
 
 /// Runs `body` and books its time, less what was spent serving messages inside.
 pub fn timed<R>(cluster: &Cluster, bucket: Bucket, body: impl FnOnce() -> R) -> R {
+    timed_in(slot(cluster), bucket, body)
+}
+
+/// The same, for a thread that knows its slot.
+#[inline]
+pub fn timed_in<R>(slot: &Slot, bucket: Bucket, body: impl FnOnce() -> R) -> R {
     let (began, served) = (ticks(), SERVED.get());
     let result = body();
     let spent = ticks().wrapping_sub(began);
-    slot(cluster).spend(bucket, spent.saturating_sub(SERVED.get().wrapping_sub(served)));
-    collect_calls(cluster);
+    slot.spend(bucket, spent.saturating_sub(SERVED.get().wrapping_sub(served)));
+    let made = calls::collect();
+    if made > 0 {
+        slot.count(Counter::SystemCalls, made);
+    }
     result
 }
 

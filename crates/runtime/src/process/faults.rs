@@ -19,6 +19,7 @@ use crate::node::cluster::Cluster;
 use crate::node::failure::Failure;
 use crate::node::{hooks, meter, misuse, runtime};
 use crate::sys::process::exit_now;
+use crate::sys::slot::Slot;
 
 /// The process's job, for the handler.
 static CLUSTER: OnceLock<&'static Cluster> = OnceLock::new();
@@ -119,17 +120,18 @@ fn look_at_mapping(cluster: &Cluster, address: usize) {
 pub fn serve(cluster: &Cluster, unit: UnitId, writes: bool) {
     let (bucket, counter) =
         if writes { (Bucket::WriteFault, Counter::WriteFaults) } else { (Bucket::ReadFault, Counter::ReadFaults) };
-    meter::count(cluster, counter, 1);
-    meter::timed(cluster, bucket, || serve_untimed(cluster, unit, writes));
+    let slot = meter::slot(cluster);
+    slot.count(counter, 1);
+    meter::timed_in(slot, bucket, || serve_untimed(cluster, slot, unit, writes));
     if writes && let Some(told) = hooks::stores() {
         told.opens(unit);
     }
 }
 
-fn serve_untimed(cluster: &Cluster, unit: UnitId, writes: bool) {
+fn serve_untimed(cluster: &Cluster, slot: &Slot, unit: UnitId, writes: bool) {
     let since = cluster.mine().tick();
     if policy::fault_seen(cluster, unit, writes, since) {
         return;
     }
-    consistency::fault(cluster, unit, writes, since);
+    consistency::fault((cluster, slot), unit, writes, since);
 }

@@ -77,11 +77,13 @@ impl Slot {
     }
 
     /// Adds to a count.
+    #[inline]
     pub fn count(&self, counter: Counter, by: u64) {
         self.counts[counter as usize].fetch_add(by, Ordering::Relaxed);
     }
 
     /// Adds time.
+    #[inline]
     pub fn spend(&self, bucket: Bucket, ticks: u64) {
         self.ticks[bucket as usize].fetch_add(ticks, Ordering::Relaxed);
     }

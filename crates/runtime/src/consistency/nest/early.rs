@@ -12,12 +12,12 @@ use finespun_protocol::page::{Ahead, Demand, Outcome, Protocol, Time};
 use finespun_types::{Access, NodeId, UnitId};
 
 use super::scene::{self, Early, Scene};
-use super::{Broadcasting, Cashmere, Migrating, Nest, StringsRc, StringsSc};
+use super::{Broadcasting, Cashmere, Here, Migrating, Nest, StringsRc, StringsSc};
 use crate::consistency::guesses::{Guess, Guessed, Obeyed, Tried};
 use crate::consistency::mappings::Change;
 use crate::node::cluster::Cluster;
 use crate::node::engine::Tables;
-use crate::node::misuse;
+use crate::node::{meter, misuse};
 use crate::sys::frames::Row;
 use crate::sys::live::Live;
 
@@ -29,13 +29,13 @@ pub fn try_ahead(cluster: &Cluster, tables: Tables, guessed: Guessed, row: &mut 
 /// A view of this process obeys a write notice, and may fetch the page anew at once, if it was open to read. Only under the view's
 /// `acquiring` lock.
 pub fn obey(
-    cluster: &Cluster,
+    here: Here<'_>,
     tables: Tables,
     unit: UnitId,
     copies: Option<&mut Row>,
     (since, refreshes): (Time, bool),
 ) -> Obeyed {
-    with_tables!(tables, P => Nest::<P>::obey(cluster, unit, copies, since, refreshes))
+    with_tables!(tables, P => Nest::<P>::obey(here, unit, copies, since, refreshes))
 }
 
 /// A view of this process presents a read fault that has happened. The caller opens the page with others.
@@ -57,14 +57,14 @@ impl<'a, P: Live> Nest<'a, '_, P> {
     /// Has another node the page exclusively, as far as this process may see?
     fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
         let mut room = None;
-        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
         nest.scene.home_entry().is_some_and(|entry| P::is_exclusive(entry))
     }
 
     fn try_ahead(cluster: &'a Cluster, guessed: Guessed, row: &'a mut Row, since: Time) -> Tried {
         let Guessed { unit, guess } = guessed;
         let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
         nest.scene.by_view(Change::Together);
         // The clock does not tick for each page of a run.
         nest.scene.early = Early { since: Some(since), copies: Some(row) };
@@ -85,12 +85,12 @@ impl<'a, P: Live> Nest<'a, '_, P> {
         nest.tried(since)
     }
 
-    fn obey(cluster: &'a Cluster, unit: UnitId, copies: Option<&'a mut Row>, since: Time, refreshes: bool) -> Obeyed {
+    fn obey(here: Here<'a>, unit: UnitId, copies: Option<&'a mut Row>, since: Time, refreshes: bool) -> Obeyed {
         let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        let mut nest = Nest::<P>::new(here, unit, &mut room);
         nest.scene.by_view(Change::Together);
         nest.scene.early.copies = copies;
-        nest.run_once(Acquire { view: cluster.my_view() }.demand());
+        nest.run_once(Acquire { view: here.0.my_view() }.demand());
         let wanted = nest.scene.wanted;
         let obeyed = match wanted.is_left() {
             false => Obeyed::Stands,
@@ -110,7 +110,7 @@ impl<'a, P: Live> Nest<'a, '_, P> {
 
     fn read(cluster: &'a Cluster, unit: UnitId, since: Time) -> Tried {
         let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
         nest.scene.by_view(Change::Together);
         nest.scene.early.since = Some(since);
         nest.tried(since)

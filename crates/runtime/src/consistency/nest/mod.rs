@@ -38,6 +38,7 @@ use crate::node::{meter, misuse};
 use crate::sys::buffers::Copied;
 use crate::sys::live::Live;
 use crate::sys::segment::Release;
+use crate::sys::slot::Slot;
 
 /// Evaluates an expression with a home-based protocol's tables, which have its name.
 macro_rules! with_tables {
@@ -66,14 +67,17 @@ struct Nest<'a, 'm, P: Live> {
     scene: Scene<'a, 'm, P>,
 }
 
+/// This process, and where the thread counts that runs its transactions.
+pub type Here<'a> = (&'a Cluster, &'a Slot);
+
 /// A view of this process presents an event about a unit. A release presents by [`flush`].
-pub fn present(cluster: &Cluster, tables: Tables, unit: UnitId, demand: Demand, change: Change) -> Outcome {
-    with_tables!(tables, P => Nest::<P>::present(cluster, unit, demand, change, None))
+pub fn present(here: Here<'_>, tables: Tables, unit: UnitId, demand: Demand, change: Change) -> Outcome {
+    with_tables!(tables, P => Nest::<P>::present(here, unit, demand, change, None))
 }
 
 /// A release of this process's view flushes a unit, with a collector for messages if the caller joins them.
 pub fn flush(
-    cluster: &Cluster,
+    here: Here<'_>,
     tables: Tables,
     unit: UnitId,
     demand: Demand,
@@ -81,7 +85,7 @@ pub fn flush(
     outbox: Option<&mut Outbox<'_>>,
 ) -> Outcome {
     let release = (&mut DiffBuffer::new(), outbox);
-    with_tables!(tables, P => Nest::<P>::present(cluster, unit, demand, change, Some(release)))
+    with_tables!(tables, P => Nest::<P>::present(here, unit, demand, change, Some(release)))
 }
 
 /// A message from another node arrived, given by its words.
@@ -167,14 +171,14 @@ fn known_home<P: Live>(cluster: &Cluster, unit: UnitId) -> Option<NodeId> {
 
 impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     fn present(
-        cluster: &'a Cluster,
+        here: Here<'a>,
         unit: UnitId,
         demand: Demand,
         change: Change,
         release: Option<(&'a mut DiffBuffer, Option<&'a mut Outbox<'m>>)>,
     ) -> Outcome {
         let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        let mut nest = Nest::<P>::new(here, unit, &mut room);
         nest.scene.by_view(change);
         if let Some((buffer, outbox)) = release {
             (nest.scene.buffer, nest.scene.outbox) = (Some(buffer), outbox);
@@ -197,7 +201,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     ) {
         let Some(msg) = P::Msg::of_words(number, word) else { misuse::malformed_message(cluster, from) };
         let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(cluster, unit, &mut room);
+        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
         nest.scene.outbox = outbox;
         nest.transaction.deliver(&mut nest.scene, from, cluster.me, msg, attached);
         nest.transaction.run(&mut nest.scene);
@@ -207,7 +211,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
     /// The unit, locked at this process's node. Made where it stays, in one expression: to move a kilobyte takes as long as some of what
     /// it is for.
     #[inline(always)]
-    fn new(cluster: &'a Cluster, unit: UnitId, room: &'a mut Option<Copied>) -> Self {
+    fn new((cluster, slot): Here<'a>, unit: UnitId, room: &'a mut Option<Copied>) -> Self {
         let held = [Some((cluster.me, cluster.mine().lock(unit))), None, None];
         Self {
             transaction: Transaction::new(),
@@ -215,7 +219,7 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
                 cluster,
                 unit,
                 place: cluster.place(cluster.me, unit),
-                slot: meter::slot(cluster),
+                slot,
                 wanted: Wanted::new(Change::Shrink, Access::None),
                 early: Early::default(),
                 held,

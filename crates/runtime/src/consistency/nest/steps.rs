@@ -7,6 +7,7 @@ use finespun_engine::{Fault, Release as Steps, Todo};
 use finespun_protocol::page::{NODE, Outcome, Time};
 use finespun_types::{Access, Bucket, UnitId, ViewId};
 
+use super::Here;
 use crate::consistency::join::Outbox;
 use crate::consistency::mappings::{Change, Closing, Protecting};
 use crate::consistency::policy::{self, Rewrites};
@@ -25,7 +26,8 @@ const KEPT: u32 = 1 << 31;
 const _: () = assert!(finespun_heap::LIMIT_PAGES_MAX <= KEPT, "the mark is no part of a page's number");
 
 /// Serves a fault: the page is there when this returns, to read or to write.
-pub fn fault(cluster: &Cluster, tables: Tables, unit: UnitId, writes: bool, since: Time) {
+pub fn fault(here: Here<'_>, tables: Tables, unit: UnitId, writes: bool, since: Time) {
+    let (cluster, _) = here;
     let fault = Fault { view: cluster.my_view(), writes, since };
     // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
     let answered = cluster.reach.answers_inside(super::revokes(tables));
@@ -34,7 +36,7 @@ pub fn fault(cluster: &Cluster, tables: Tables, unit: UnitId, writes: bool, sinc
     loop {
         next = match next {
             Todo::Present(demand) => {
-                fault.next(Some(super::present(cluster, tables, unit, demand, Change::Grow)), answered)
+                fault.next(Some(super::present(here, tables, unit, demand, Change::Grow)), answered)
             }
             Todo::Over => return cluster.flush_messages(),
             Todo::Wait => {
@@ -50,7 +52,8 @@ pub fn fault(cluster: &Cluster, tables: Tables, unit: UnitId, writes: bool, sinc
 /// Release: returns when the home of every unit that this view wrote has the changes and every sharer has the notice.
 pub fn release(cluster: &Cluster, tables: Tables) {
     if !has_nothing_to_release(cluster, tables) {
-        meter::timed(cluster, Bucket::Flush, || flush_all(cluster, tables));
+        let slot = meter::slot(cluster);
+        meter::timed_in(slot, Bucket::Flush, || flush_all((cluster, slot), tables));
     }
 }
 
@@ -74,7 +77,8 @@ fn released_list(cluster: &Cluster, tables: Tables) -> ViewId {
     if super::releases_node(tables) { NODE } else { cluster.my_view() }
 }
 
-fn flush_all(cluster: &Cluster, tables: Tables) {
+fn flush_all(here: Here<'_>, tables: Tables) {
+    let (cluster, _) = here;
     let (node, id) = (cluster.mine(), cluster.my_view());
     let list = released_list(cluster, tables);
     let several_threads = cluster.has_several_threads();
@@ -95,7 +99,7 @@ fn flush_all(cluster: &Cluster, tables: Tables) {
         while left > 0 {
             let last = wait::last_event(cluster);
             let before = left;
-            left = flush_some(cluster, tables, view, &mut units[..left], (steps, change), &mut outbox);
+            left = flush_some(here, tables, view, &mut units[..left], (steps, change), &mut outbox);
             if left == before {
                 wait::for_event(cluster, last);
             }
@@ -112,14 +116,14 @@ fn flush_all(cluster: &Cluster, tables: Tables) {
 
 /// Presents the flush of each unit once; keeps those that must wait at the front and returns how many they are.
 fn flush_some(
-    cluster: &Cluster,
+    here: Here<'_>,
     tables: Tables,
     view: &View,
     units: &mut [u32],
     (steps, change): (Steps, Change),
     outbox: &mut Option<Outbox<'_>>,
 ) -> usize {
-    let mut waiting = 0;
+    let (cluster, mut waiting) = (here.0, 0);
     for index in 0..units.len() {
         let (unit, keep) = (units[index] & !KEPT, units[index] & KEPT != 0);
         let change = if keep { Change::Shrink } else { change };
@@ -127,7 +131,7 @@ fn flush_some(
         // Counted before, since the flush may be done before `present` returns.
         let begun = view.outstanding.fetch_add(1, Ordering::SeqCst) < FLUSHES_MAX;
         let outcome = if begun {
-            super::flush(cluster, tables, UnitId(unit), steps.flush(keep), change, outbox.as_mut())
+            super::flush(here, tables, UnitId(unit), steps.flush(keep), change, outbox.as_mut())
         } else {
             Outcome::Wait
         };
@@ -191,8 +195,10 @@ pub fn acquire(cluster: &Cluster, tables: Tables) {
     if taken.is_empty() {
         return;
     }
-    meter::timed(cluster, Bucket::Flush, || {
-        let (mut gone, mut refresh) = (Closing::new(cluster), policy::notices_seen(cluster, tables, since));
+    let slot = meter::slot(cluster);
+    meter::timed_in(slot, Bucket::Flush, || {
+        let mut gone = Closing::new(cluster);
+        let mut refresh = policy::notices_seen((cluster, slot), tables, since);
         taken.each_portion(|units| {
             for (index, &unit) in units.iter().enumerate() {
                 let next = units.get(index + 1).copied().map(UnitId);

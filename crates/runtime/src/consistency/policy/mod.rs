@@ -20,6 +20,7 @@ mod windows;
 use finespun_protocol::page::Time;
 use finespun_types::UnitId;
 
+use crate::consistency::nest::Here;
 use crate::node::cluster::Cluster;
 use crate::node::engine::Tables;
 use refresh::Refresh;
@@ -40,8 +41,8 @@ fn page_opened(cluster: &Cluster, unit: UnitId) {
 }
 
 /// An acquire obeys notices. Only under the view's `acquiring` lock.
-pub fn notices_seen(cluster: &Cluster, tables: Tables, since: Time) -> Refresh<'_> {
-    Refresh::begin(cluster, tables, since)
+pub fn notices_seen<'a>(here: Here<'a>, tables: Tables, since: Time) -> Refresh<'a> {
+    Refresh::begin(here, tables, since)
 }
 
 /// A release flushes pages.

@@ -29,11 +29,12 @@ use finespun_types::{Counter, UnitId};
 use super::habit::{Credit, Habit, Tells, Verdict};
 use crate::consistency::early;
 use crate::consistency::guesses::Obeyed;
+use crate::consistency::nest::Here;
 use crate::consistency::nest::early::obey;
 use crate::node::cluster::Cluster;
 use crate::node::engine::Tables;
-use crate::node::meter;
 use crate::sys::frames::Row;
+use crate::sys::slot::Slot;
 
 /// Pages that are asked for at once at most, before their answers are awaited.
 const ASKED_MAX: usize = 64;
@@ -73,6 +74,7 @@ fn learn<T>(cluster: &Cluster, unit: UnitId, change: impl FnOnce(Habit) -> (Habi
 /// The notices of one acquire, obeyed one by one.
 pub struct Refresh<'a> {
     cluster: &'a Cluster,
+    slot: &'a Slot,
     tables: Tables,
     is_on: bool,
     /// This acquire's number among those of the view, its low bits.
@@ -86,11 +88,12 @@ pub struct Refresh<'a> {
 
 impl<'a> Refresh<'a> {
     /// Only under the view's `acquiring` lock. The acquire began at this time.
-    pub fn begin(cluster: &'a Cluster, tables: Tables, since: Time) -> Self {
+    pub fn begin((cluster, slot): Here<'a>, tables: Tables, since: Time) -> Self {
         let acquires = &cluster.mine().view(cluster.my_view()).acquires;
         let acquire = acquires.fetch_add(1, Ordering::Relaxed).wrapping_add(1) as u8;
         Self {
             cluster,
+            slot,
             tables,
             is_on: is_on(cluster),
             acquire,
@@ -108,7 +111,7 @@ impl<'a> Refresh<'a> {
         self.row.next = next.map_or(0, |next| direction(unit, next));
         let verdict = self.verdict(unit);
         let row = self.row.goes_on().then_some(&mut self.row);
-        let obeyed = obey(cluster, self.tables, unit, row, (self.since, verdict != Verdict::Close));
+        let obeyed = obey((cluster, self.slot), self.tables, unit, row, (self.since, verdict != Verdict::Close));
         match obeyed {
             Obeyed::Stands => return false,
             Obeyed::Closes if !self.is_on => return true,
@@ -159,7 +162,7 @@ impl<'a> Refresh<'a> {
     pub fn finish(&mut self) {
         self.await_answers();
         if self.refreshed > 0 {
-            meter::count(self.cluster, Counter::PagesRefreshed, self.refreshed);
+            self.slot.count(Counter::PagesRefreshed, self.refreshed);
         }
     }
 }
