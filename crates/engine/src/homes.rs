@@ -29,7 +29,10 @@ impl Homes {
     #[inline]
     #[must_use]
     pub const fn manager_of(&self, unit: UnitId) -> NodeId {
-        NodeId::of(((unit.0 >> self.run_log2) % self.nodes) as usize)
+        let run = unit.0 >> self.run_log2;
+        // A division takes as long as all the rest of a place.
+        let node = if self.nodes.is_power_of_two() { run & (self.nodes - 1) } else { run % self.nodes };
+        NodeId::of(node as usize)
     }
 
     /// What the unit's address says, at a node. `fixed`: the home that the address fixes.
