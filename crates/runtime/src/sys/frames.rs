@@ -118,16 +118,22 @@ pub fn apply(diff: &[u8], frame: *mut u8) -> Result<(), Malformed> {
 
 /// Two-way diff: the bytes in which `page` differs from the twin go to frame and twin.
 pub fn merge(page: Page, twin: *mut u8, frame: *mut u8) {
-    let mut aligned = MaybeUninit::<Aligned>::uninit();
-    let page = if page.0.addr().is_multiple_of(align_of::<Aligned>()) {
-        page
+    if page.0.addr().is_multiple_of(align_of::<Aligned>()) {
+        // SAFETY: whole aligned pages; the twin is this unit's own, under its lock.
+        unsafe { finespun_diff::merge(page.0, twin, frame) };
     } else {
-        // In a receive buffer pages lie anywhere. All bytes are written before any is read.
-        install(page, aligned.as_mut_ptr().cast());
-        Page(aligned.as_ptr().cast())
-    };
-    // SAFETY: whole aligned pages; the twin is this unit's own, under its lock.
-    unsafe { finespun_diff::merge(page.0, twin, frame) };
+        merge_from_anywhere(page, twin, frame);
+    }
+}
+
+/// In a receive buffer pages lie anywhere. A function of its own, since the room takes a page of the stack.
+#[inline(never)]
+fn merge_from_anywhere(page: Page, twin: *mut u8, frame: *mut u8) {
+    let mut aligned = MaybeUninit::<Aligned>::uninit();
+    // All bytes are written before any is read.
+    install(page, aligned.as_mut_ptr().cast());
+    // SAFETY: as in `merge`.
+    unsafe { finespun_diff::merge(aligned.as_ptr().cast(), twin, frame) };
 }
 
 /// Makes sure that the frame's page exists in its memfd, so that a view can map it.

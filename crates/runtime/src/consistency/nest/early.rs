@@ -56,64 +56,66 @@ pub const fn reads_ahead(tables: Tables) -> bool {
 impl<'a, P: Live> Nest<'a, '_, P> {
     /// Has another node the page exclusively, as far as this process may see?
     fn is_taken(cluster: &'a Cluster, unit: UnitId) -> bool {
-        let mut room = None;
-        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
+        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, None);
         nest.scene.home_entry().is_some_and(|entry| P::is_exclusive(entry))
     }
 
     fn try_ahead(cluster: &'a Cluster, guessed: Guessed, row: &'a mut Row, since: Time) -> Tried {
         let Guessed { unit, guess } = guessed;
-        let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
-        nest.scene.by_view(Change::Together);
-        // The clock does not tick for each page of a run.
-        nest.scene.early = Early { since: Some(since), copies: Some(row) };
-        match nest.scene.meaning() {
-            Ahead::No => return Tried::Refused,
-            Ahead::Mapped => return Tried::WasOpen,
-            Ahead::HasCopy => {}
-            kind @ (Ahead::Again | Ahead::First) => {
-                if nest.scene.home().is_none() && nest.scene.is_chosen() {
-                    // Brings the name of the home, and nothing else yet: the manager's lock may not be taken over the home's.
-                    nest.run_once(Demand::ReadFault { view: cluster.my_view(), since });
-                }
-                if nest.scene.home().is_none() || !nest.scene.is_worth(guess, kind) {
-                    return Tried::Refused;
+        scene::with_room::<P, _>(|room| {
+            let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, room);
+            nest.scene.by_view(Change::Together);
+            // The clock does not tick for each page of a run.
+            nest.scene.early = Early { since: Some(since), copies: Some(row) };
+            match nest.scene.meaning() {
+                Ahead::No => return Tried::Refused,
+                Ahead::Mapped => return Tried::WasOpen,
+                Ahead::HasCopy => {}
+                kind @ (Ahead::Again | Ahead::First) => {
+                    if nest.scene.home().is_none() && nest.scene.is_chosen() {
+                        // Brings the name of the home, and nothing else yet: the manager's lock may not be taken over the home's.
+                        nest.run_once(Demand::ReadFault { view: cluster.my_view(), since });
+                    }
+                    if nest.scene.home().is_none() || !nest.scene.is_worth(guess, kind) {
+                        return Tried::Refused;
+                    }
                 }
             }
-        }
-        nest.tried(since)
+            nest.tried(since)
+        })
     }
 
     fn obey(here: Here<'a>, unit: UnitId, copies: Option<&'a mut Row>, since: Time, refreshes: bool) -> Obeyed {
-        let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(here, unit, &mut room);
-        nest.scene.by_view(Change::Together);
-        nest.scene.early.copies = copies;
-        nest.run_once(Acquire { view: here.0.my_view() }.demand());
-        let wanted = nest.scene.wanted;
-        let obeyed = match wanted.is_left() {
-            false => Obeyed::Stands,
-            // The view's next load, presented now.
-            true if refreshes && wanted.before() == Access::Read => {
-                if nest.read_early(since) {
-                    Obeyed::Refreshed
-                } else {
-                    Obeyed::Asked
+        scene::with_room::<P, _>(|room| {
+            let mut nest = Nest::<P>::new(here, unit, room);
+            nest.scene.by_view(Change::Together);
+            nest.scene.early.copies = copies;
+            nest.run_once(Acquire { view: here.0.my_view() }.demand());
+            let wanted = nest.scene.wanted;
+            let obeyed = match wanted.is_left() {
+                false => Obeyed::Stands,
+                // The view's next load, presented now.
+                true if refreshes && wanted.before() == Access::Read => {
+                    if nest.read_early(since) {
+                        Obeyed::Refreshed
+                    } else {
+                        Obeyed::Asked
+                    }
                 }
-            }
-            true => Obeyed::Closes,
-        };
-        nest.finish();
-        obeyed
+                true => Obeyed::Closes,
+            };
+            nest.finish();
+            obeyed
+        })
     }
 
     fn read(cluster: &'a Cluster, unit: UnitId, since: Time) -> Tried {
-        let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
-        nest.scene.by_view(Change::Together);
-        nest.scene.early.since = Some(since);
-        nest.tried(since)
+        scene::with_room::<P, _>(|room| {
+            let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, room);
+            nest.scene.by_view(Change::Together);
+            nest.scene.early.since = Some(since);
+            nest.tried(since)
+        })
     }
 
     /// Presents a read fault, and ends the nest.

@@ -177,18 +177,19 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         change: Change,
         release: Option<(&'a mut DiffBuffer, Option<&'a mut Outbox<'m>>)>,
     ) -> Outcome {
-        let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new(here, unit, &mut room);
-        nest.scene.by_view(change);
-        if let Some((buffer, outbox)) = release {
-            (nest.scene.buffer, nest.scene.outbox) = (Some(buffer), outbox);
-        }
-        if let Demand::ReadFault { since, .. } = demand {
-            nest.scene.early.since = Some(since);
-        }
-        let outcome = nest.run_demand(demand);
-        nest.finish();
-        outcome
+        scene::with_room::<P, _>(|room| {
+            let mut nest = Nest::<P>::new(here, unit, room);
+            nest.scene.by_view(change);
+            if let Some((buffer, outbox)) = release {
+                (nest.scene.buffer, nest.scene.outbox) = (Some(buffer), outbox);
+            }
+            if let Demand::ReadFault { since, .. } = demand {
+                nest.scene.early.since = Some(since);
+            }
+            let outcome = nest.run_demand(demand);
+            nest.finish();
+            outcome
+        })
     }
 
     fn receive(
@@ -200,31 +201,33 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         outbox: Option<&'a mut Outbox<'m>>,
     ) {
         let Some(msg) = P::Msg::of_words(number, word) else { misuse::malformed_message(cluster, from) };
-        let mut room = scene::room::<P>();
-        let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, &mut room);
-        nest.scene.outbox = outbox;
-        nest.transaction.deliver(&mut nest.scene, from, cluster.me, msg, attached);
-        nest.transaction.run(&mut nest.scene);
-        nest.finish();
+        scene::with_room::<P, _>(|room| {
+            let mut nest = Nest::<P>::new((cluster, meter::slot(cluster)), unit, room);
+            nest.scene.outbox = outbox;
+            nest.transaction.deliver(&mut nest.scene, from, cluster.me, msg, attached);
+            nest.transaction.run(&mut nest.scene);
+            nest.finish();
+        });
     }
 
     /// The unit, locked at this process's node. Made where it stays, in one expression: to move a kilobyte takes as long as some of what
     /// it is for.
     #[inline(always)]
-    fn new((cluster, slot): Here<'a>, unit: UnitId, room: &'a mut Option<Copied>) -> Self {
+    fn new((cluster, slot): Here<'a>, unit: UnitId, room: Option<&'a mut Copied>) -> Self {
+        let place = cluster.place(cluster.me, unit);
         let held = [Some((cluster.me, cluster.mine().lock(unit))), None, None];
         Self {
             transaction: Transaction::new(),
             scene: Scene {
                 cluster,
                 unit,
-                place: cluster.place(cluster.me, unit),
+                place,
                 slot,
                 wanted: Wanted::new(Change::Shrink, Access::None),
                 early: Early::default(),
                 held,
                 buffer: None,
-                room: room.as_mut(),
+                room,
                 outbox: None,
                 protocol: PhantomData,
             },
@@ -251,11 +254,13 @@ impl<'a, 'm, P: Live> Nest<'a, 'm, P> {
         outcome
     }
 
-    /// Gives the locks back, then executes what was put aside, each message under locks of its own.
+    /// Executes what was put aside, each message under locks of its own. The nest's own are given back before; where nothing was put
+    /// aside, with the nest.
+    #[inline(always)]
     fn finish(&mut self) {
         let Self { transaction, scene } = self;
-        scene.give_back_from(0);
         if !transaction.is_over() {
+            scene.give_back_from(0);
             scene.leave_presenter();
             transaction.finish(scene);
         }

@@ -54,10 +54,11 @@ pub struct Scene<'a, 'm, P: Live> {
     pub protocol: PhantomData<P>,
 }
 
-/// Room for the page of a broadcast buffer, under a protocol that has such. Nobody clears it.
+/// Runs `body` with room for the page of a broadcast buffer, under a protocol that has such. Under another one the stack has no place
+/// for it.
 #[inline(always)]
-pub fn room<P: Live>() -> Option<Copied> {
-    P::BROADCASTS.then(Copied::new)
+pub fn with_room<P: Live, R>(body: impl FnOnce(Option<&mut Copied>) -> R) -> R {
+    if P::BROADCASTS { body(Some(&mut Copied::new())) } else { body(None) }
 }
 
 #[cold]

@@ -32,20 +32,17 @@ pub fn fault(here: Here<'_>, tables: Tables, unit: UnitId, writes: bool, since: 
     // Without messages the answer came inside the nest, unless somebody's mapping must go first: look again.
     let answered = cluster.reach.answers_inside(super::revokes(tables));
     let mut last = wait::last_event(cluster);
-    let mut next = fault.next(None, answered);
     loop {
-        next = match next {
-            Todo::Present(demand) => {
-                fault.next(Some(super::present(here, tables, unit, demand, Change::Grow)), answered)
-            }
+        let outcome = super::present(here, tables, unit, fault.demand(), Change::Grow);
+        match fault.next(Some(outcome), answered) {
             Todo::Over => return cluster.flush_messages(),
+            Todo::Present(_) => {}
             Todo::Wait => {
                 cluster.flush_messages();
                 wait::for_event(cluster, last);
                 last = wait::last_event(cluster);
-                fault.next(None, answered)
             }
-        };
+        }
     }
 }
 
