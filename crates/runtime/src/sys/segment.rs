@@ -21,7 +21,7 @@ use finespun_types::{UnitId, ViewId};
 use super::frames::Page;
 use super::lists::{List, ListHead, Taken};
 use super::records::{Buffer, DIRECTORY_ROOM, MANAGER_ROOM, Node, Room, Stripe, UnitSlot, View};
-use super::region::Region;
+use super::region::{Region, within};
 use super::shape::{GUESTS, SEATS, STRIPE_BUCKETS, STRIPE_ENTRIES, STRIPE_WORDS, Shape};
 use super::slot::Slot;
 
@@ -88,7 +88,7 @@ impl Segment {
 
     #[inline]
     pub(super) fn pointer<T>(&self, region: Region, index: usize) -> *mut T {
-        assert!(index < region.len, "element {index} of a table of {}", region.len);
+        within(index, region.len);
         // SAFETY: the region lies in the segment (Shape::of laid it there for elements of this type) and the index in it.
         unsafe { self.segment.as_ptr().add(region.offset).cast::<T>().add(index) }
     }
@@ -96,7 +96,7 @@ impl Segment {
     /// A unit's contents in a table of such.
     #[inline]
     fn contents(&self, region: Region, index: usize) -> *mut u8 {
-        assert!(index < region.len, "contents {index} of a table of {}", region.len);
+        within(index, region.len);
         // SAFETY: the region lies in the segment (Shape::of laid it there for contents of the job's size) and the index in it.
         unsafe { self.segment.as_ptr().add(region.offset + self.shape.unit.bytes_of(index)) }
     }
@@ -153,7 +153,7 @@ impl Segment {
     /// The frame of a unit, in the mapping that is always writable.
     #[inline]
     pub fn frame(&self, unit: UnitId) -> *mut u8 {
-        assert!((unit.0 as usize) < self.shape.pages, "unit {unit:?} of {}", self.shape.pages);
+        within(unit.0 as usize, self.shape.pages);
         // SAFETY: the frames mapping has `pages` units.
         unsafe { self.frames.as_ptr().add(self.shape.unit.bytes_of(unit.0 as usize)) }
     }
