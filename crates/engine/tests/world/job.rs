@@ -240,7 +240,7 @@ impl<'p, E: Engine> Job<'p, E> {
         if channel < nodes * nodes { Role::Channel(channel / nodes, channel % nodes) } else { Role::More }
     }
 
-    /// Messages of synchronization, and those of engines that have but one way, are handled by their sender.
+    /// Does a processor run the tables of synchronization of other nodes itself? Under the lazy engine it runs their handlers too.
     pub fn direct(&self) -> bool {
         self.setting.variant.synchronization == Way::Direct
     }
