@@ -9,6 +9,10 @@
 /* std::ios_base::Init::Init(): a C++ program, whose std::cin reads stdin past what wraps the calls of C. */
 extern void ios_ready(void *) __asm__("_ZNSt8ios_base4InitC1Ev") __attribute__((weak));
 
+/* Linked by this. */
+extern const struct fsp_program_hooks fsp_clib_hooks;
+const struct fsp_program_hooks *const fsp_clib_hooked = &fsp_clib_hooks;
+
 int __real_main(int argc, char **argv, char **envp);
 int __wrap_main(int argc, char **argv, char **envp);
 char **fsp_clib_words(char **words);
@@ -17,6 +21,7 @@ extern char **__wrap_environ;
 int __wrap_main(int argc, char **argv, char **envp)
 {
     (void)envp;
+    fsp_clib_in_process();
     if (ios_ready)
         fsp_clib_bare_input();
     /* The page that the first frames are in is not taken from other processes. */

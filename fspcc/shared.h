@@ -31,4 +31,15 @@ void fsp_clib_bare_input(void);
 /* A thread begins, or has been joined. */
 void fsp_clib_on_thread(void);
 
+/* The program ends, by exit: handlers run. */
+void fsp_clib_on_exit(int code);
+/* This process is one of the program's. */
+void fsp_clib_in_process(void);
+
+/* A thread begins or ends in this process, sends a signal to another, is about to be made by this one. */
+void fsp_clib_thread_begins(void);
+void fsp_clib_thread_ends(void);
+int fsp_clib_kill(unsigned long name, int number);
+void fsp_clib_create(void *(**function)(void *), void **argument);
+
 #endif

@@ -14,10 +14,8 @@ extern char fsp_globals_end[] __attribute__((weak));
 extern char fsp_program_threads[] __attribute__((weak));
 extern char fsp_program_stacks[] __attribute__((weak));
 
-/* Linked with --pthread; the third if the program calls mmap. */
-void fsp_clib_on_thread(void) __attribute__((weak));
-void fsp_clib_release(void) __attribute__((weak));
-void fsp_clib_save_mappings(void) __attribute__((weak));
+/* Linked with --pthread. */
+extern const struct fsp_program_hooks fsp_clib_hooks __attribute__((weak));
 
 /* std::ios_base::Init::Init(): each source of a C++ program makes std::cout and its kin ready by a constructor, which the
  * processes that serve never run. */
@@ -42,12 +40,8 @@ void fsp_program_constructor(void)
         ios_ready(ios_init);
     if (fsp_program_stacks)
         fsp_program_share_stacks();
-    if (fsp_clib_on_thread)
-        fsp_program_on_thread(fsp_clib_on_thread);
-    if (fsp_clib_release)
-        fsp_program_on_release(fsp_clib_release);
-    if (fsp_clib_save_mappings)
-        fsp_program_on_exit(fsp_clib_save_mappings);
+    if (&fsp_clib_hooks)
+        fsp_program_hook(&fsp_clib_hooks);
     if (fsp_program_threads)
         fsp_pthread_start();
     else

@@ -29,18 +29,27 @@ int fsp_program_runs(void);
 /* The stacks of the threads that the program makes are shared memory, and so is the one that main runs on.  Before the start. */
 void fsp_program_share_stacks(void);
 
-/* Called whenever a thread that the program has made begins, in whichever process, and when another has been joined: what one process
- * keeps for the program can follow what another has changed.  Before the start. */
-void fsp_program_on_thread(void (*function)(void));
+/* What is called back in a program of threads, in whichever process. */
+struct fsp_program_hooks {
+    void (*thread_begins)(void); /* in the new thread */
+    void (*thread_joined)(void); /* in the one that has joined it */
+    void (*thread_ends)(void);
+    void (*release)(void);       /* before each call that may release, on the caller's stack; it makes none that locks */
+    void (*exits)(int code);     /* where the program exits, while shared memory may still be used; also in a child of fork */
+    /* A thread is about to be made: what it is to run instead. */
+    void (*create)(void *(**function)(void *), void **argument);
+    /* A signal is sent to another thread: a number of errno, or 0. */
+    int (*kill)(unsigned long thread, int number);
+};
 
-/* Called before each call of the library that may release, on the caller's stack; it makes none itself that locks.  Before the start. */
-void fsp_program_on_release(void (*function)(void));
+/* Before the start.  The hooks stay as they are. */
+void fsp_program_hook(const struct fsp_program_hooks *hooks);
+
+/* Ends the job, with this exit code and no message, because the program ends here with all its threads. */
+void fsp_program_exit(int code);
 
 /* Ends the job with one of Finespun's errors, or returns it, as fsp_errors_return says. */
 fsp_status fsp_program_refuse(int number, const char *what);
-
-/* Called where the program exits, in whichever process that is, while shared memory may still be used.  Before the start. */
-void fsp_program_on_exit(void (*function)(void));
 
 /* The caller's processor; -1 for a thread that runs beside others because no processor was idle. */
 int fsp_program_processor(void);

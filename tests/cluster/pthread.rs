@@ -199,7 +199,6 @@ mistakes! {
     joining_twice_is_an_error: "join_twice" => "E005",
     joining_a_detached_thread_is_an_error: "join_detached" => "E005",
     cancelling_another_thread_is_an_error: "cancel" => "E013",
-    a_signal_to_another_thread_is_an_error: "send_signal" => "E013",
     a_named_semaphore_is_an_error: "named_semaphore" => "E013",
     a_crash_of_a_thread_is_an_error: "crash" => "E040",
 }
@@ -288,6 +287,39 @@ fn objects_of_the_cpp_library_are_the_programs() {
         let done = running.wait();
         done.assert_success();
         assert_eq!(done.stdout, "objects: all right\n", "{done}");
+    }
+}
+
+/// What was registered in any thread runs once, in reverse order; the job has the program's code and no message.
+#[test]
+fn a_program_ends_as_on_one_machine_wherever_it_ends() {
+    let program = build("tests/c/pthread/ends.c", &[]);
+    let registered = |code: i32| format!("third {code} argument\nsecond\nfirst\n");
+    for flags in ["-n 1", "-n 2", "-n 4 --transport tcp"] {
+        for (how, code, said) in [
+            ("return", 6, registered(6)),
+            ("exit", 3, registered(3)),
+            ("_exit", 4, String::new()),
+            ("_Exit", 0, String::new()),
+            ("quick_exit", 5, "second\nfirst\n".to_owned()),
+        ] {
+            let done = Job::new(&format!("--quiet {flags}"), &program, how).limit(20).run();
+            assert_eq!(
+                (done.code, done.stdout.as_str(), done.stderr.as_str()),
+                (Some(code), said.as_str(), ""),
+                "{done}"
+            );
+        }
+    }
+}
+
+#[test]
+fn signals_reach_threads_of_other_processes() {
+    let program = build("tests/c/pthread/ends.c", &[]);
+    for flags in ["-n 1", "-n 2", "-n 4 --transport tcp"] {
+        let done = Job::new(&format!("--quiet {flags}"), &program, "signals").limit(20).run();
+        done.assert_success();
+        assert_eq!(done.stdout, "waited\nhandled\n".repeat(3), "{done}");
     }
 }
 

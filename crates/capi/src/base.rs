@@ -88,9 +88,7 @@ extern "C" fn at_exit(code: c_int, _: *mut c_void) {
 
 /// The program ends: main has returned, or some thread on any node has called exit, with whatever code.
 pub extern "C" fn at_exit_of_program(code: c_int, _: *mut c_void) {
-    if program::runs() {
-        hooks::on_exit();
-    }
+    hooks::exits(code);
     if code == 0 && program::is_main_process() {
         return program::end();
     }

@@ -1,58 +1,74 @@
-//! Functions of what `fspcc` links into a program, called back: `finespun/program.h`.
+//! Functions of what `fspcc` links into a program of threads, called back: `finespun/program.h`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ffi::{c_int, c_ulong, c_void};
+use std::sync::OnceLock;
 
 use finespun_runtime::program;
 
-/// A function of the program, as an address; 0: none.
-struct Hook(AtomicUsize);
-
-impl Hook {
-    const fn none() -> Self {
-        Self(AtomicUsize::new(0))
-    }
-
-    fn set(&self, function: extern "C" fn()) {
-        self.0.store(function as usize, Ordering::Relaxed);
-    }
-
-    fn call(&self) {
-        let function = self.0.load(Ordering::Relaxed);
-        if function != 0 {
-            // SAFETY: what `set` was given.
-            let function: extern "C" fn() = unsafe { std::mem::transmute(function) };
-            function();
-        }
-    }
+/// As in the header.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Hooks {
+    thread_begins: extern "C" fn(),
+    thread_joined: extern "C" fn(),
+    thread_ends: extern "C" fn(),
+    release: extern "C" fn(),
+    exits: extern "C" fn(c_int),
+    create: unsafe extern "C" fn(*mut usize, *mut *mut c_void),
+    kill: extern "C" fn(c_ulong, c_int) -> c_int,
 }
 
-static ON_THREAD: Hook = Hook::none();
-static ON_EXIT: Hook = Hook::none();
+static HOOKS: OnceLock<Hooks> = OnceLock::new();
 
-/// `fsp_program_on_thread`
+/// `fsp_program_hook`
+///
+/// # Safety
+/// `hooks` points to functions for all of them.
 #[unsafe(no_mangle)]
-pub extern "C" fn fsp_program_on_thread(function: extern "C" fn()) {
-    ON_THREAD.set(function);
+pub unsafe extern "C" fn fsp_program_hook(hooks: *const Hooks) {
+    // SAFETY: by contract.
+    let hooks = HOOKS.get_or_init(|| unsafe { *hooks });
+    program::on_release(hooks.release);
 }
 
-/// `fsp_program_on_release`
-#[unsafe(no_mangle)]
-pub extern "C" fn fsp_program_on_release(function: extern "C" fn()) {
-    program::on_release(function);
+/// A thread begins.
+pub fn thread_begins() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.thread_begins)();
+    }
 }
 
-/// `fsp_program_on_exit`
-#[unsafe(no_mangle)]
-pub extern "C" fn fsp_program_on_exit(function: extern "C" fn()) {
-    ON_EXIT.set(function);
+/// Another thread has been joined.
+pub fn thread_joined() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.thread_joined)();
+    }
 }
 
-/// A thread begins here, or another has been joined.
-pub fn on_thread() {
-    ON_THREAD.call();
+/// The calling thread ends.
+pub fn thread_ends() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.thread_ends)();
+    }
 }
 
-/// The program ends, and the runtime still runs.
-pub fn on_exit() {
-    ON_EXIT.call();
+/// The program exits here.
+pub fn exits(code: c_int) {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.exits)(code);
+    }
+}
+
+/// A thread is about to be made with this function and argument: those that it begins with.
+pub fn create(mut function: usize, mut argument: *mut c_void) -> (usize, *mut c_void) {
+    if let Some(hooks) = HOOKS.get() {
+        // SAFETY: both are writable.
+        unsafe { (hooks.create)(&raw mut function, &raw mut argument) };
+    }
+    (function, argument)
+}
+
+/// A signal for another thread; `None` where that is not served.
+pub fn kill(thread: c_ulong, number: c_int) -> Option<c_int> {
+    HOOKS.get().map(|hooks| (hooks.kill)(thread, number))
 }

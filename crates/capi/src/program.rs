@@ -35,6 +35,12 @@ pub unsafe extern "C" fn fsp_program_heap(begin: *mut *const c_void, end: *mut *
     }
 }
 
+/// `fsp_program_exit`
+#[unsafe(no_mangle)]
+pub extern "C" fn fsp_program_exit(code: c_int) {
+    program::exit_job(code);
+}
+
 /// `fsp_program_refuse`
 ///
 /// # Safety

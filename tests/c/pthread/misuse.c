@@ -120,12 +120,6 @@ static void *cancel(void *none)
     return none;
 }
 
-static void *send_signal(void *none)
-{
-    pthread_kill(made(sleep_long, NULL), SIGUSR1);
-    return none;
-}
-
 static void *named_semaphore(void *none)
 {
     sem_open("/finespun-test", O_CREAT, 0600, 1);
@@ -171,9 +165,9 @@ static const struct {
     {"unlock_foreign", unlock_foreign},       {"unlock_rwlock", unlock_rwlock},
     {"relock", relock},                       {"unmade_barrier", unmade_barrier},
     {"join_twice", join_twice},               {"join_detached", join_detached},
-    {"cancel", cancel},                       {"send_signal", send_signal},
-    {"named_semaphore", named_semaphore},     {"exit_7", exit_7},
-    {"exit_0", exit_0},                       {"crash", crash},
+    {"cancel", cancel},                       {"named_semaphore", named_semaphore},
+    {"exit_7", exit_7},                       {"exit_0", exit_0},
+    {"crash", crash},
 };
 
 /* misuse CASE: in a thread on another node than main's.  misuse leave: main ends while threads run. */

@@ -10,7 +10,7 @@ use finespun_runtime::{Failure, Work, program};
 use libc::{clockid_t, pthread_attr_t, pthread_t, sched_param, size_t};
 
 use super::{keys, mistake, output, posix, stacks};
-use crate::hooks::on_thread;
+use crate::hooks;
 use crate::interpose::real;
 
 /// The handle of the thread that runs main. No thread of the job has it: they count up from 1 in its upper half.
@@ -94,7 +94,7 @@ extern "C-unwind" fn run(argument: *mut c_void) -> *mut c_void {
     unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(1)) };
     // SAFETY: what the program gave pthread_create, in a process of the same build, moved by this process's load address.
     let function: real::ThreadStart = unsafe { std::mem::transmute(address) };
-    on_thread();
+    hooks::thread_begins();
     RESULT.set(stacks::run(program::stack_of(&work), function, work.argument));
     std::ptr::null_mut()
 }
@@ -103,6 +103,7 @@ extern "C-unwind" fn run(argument: *mut c_void) -> *mut c_void {
 extern "C" fn at_end(_: *mut c_void) {
     keys::destroy_values();
     output::flush_stdout();
+    hooks::thread_ends();
     stacks::end();
     if let Err(failure) = program::end_thread(RESULT.get() as u64) {
         program::fail(&failure);
@@ -167,6 +168,7 @@ fn check_argument(argument: usize) -> program::Result<()> {
 /// Creates a thread: its handle, or a number of errno.
 fn create(asked: Asked, function: usize, argument: *mut c_void) -> Result<u64, c_int> {
     check_argument(argument.addr()).map_err(mistake)?;
+    let (function, argument) = hooks::create(function, argument);
     let argument = argument.expose_provenance() as u64;
     match program::spawn_thread(asked.near, asked.stack, function, argument).map_err(mistake)? {
         None => Err(libc::EAGAIN),
@@ -213,7 +215,7 @@ pub fn join(thread: pthread_t) -> Result<*mut c_void, c_int> {
     }
     match program::join_thread(thread) {
         Ok(value) => {
-            on_thread();
+            hooks::thread_joined();
             Ok(std::ptr::with_exposed_provenance_mut(value as usize))
         }
         Err(failure) => Err(mistake(failure)),
@@ -349,10 +351,18 @@ of_the_caller! {
     __wrap_pthread_getattr_np = libc::pthread_getattr_np, (attributes: *mut pthread_attr_t), otherwise libc::ENOTSUP;
     /// `pthread_getcpuclockid(3)`
     __wrap_pthread_getcpuclockid = libc::pthread_getcpuclockid, (clock: *mut clockid_t), otherwise libc::ENOTSUP;
-    /// `pthread_kill(3)`
-    __wrap_pthread_kill = libc::pthread_kill, (signal: c_int), otherwise unserved("pthread_kill");
     /// `pthread_cancel(3)`
     __wrap_pthread_cancel = libc::pthread_cancel, (), otherwise unserved("pthread_cancel");
+}
+
+/// `pthread_kill(3)`
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+    match real_self(thread) {
+        // SAFETY: the calling thread's own number.
+        Some(thread) => unsafe { libc::pthread_kill(thread, signal) },
+        None => hooks::kill(thread, signal).unwrap_or_else(|| unserved("pthread_kill")),
+    }
 }
 
 /// `pthread_tryjoin_np(3)`
