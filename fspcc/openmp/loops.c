@@ -9,6 +9,7 @@
 #include "openmp.h"
 
 #include <finespun/atomic.h>
+#include <finespun/memory.h>
 
 enum { PLACES = 128 };
 
@@ -16,7 +17,9 @@ struct place {
     uint64_t taken;   /* iterations */
     uint64_t chunks;  /* that they were taken in */
     fsp_flag_t turns; /* ordered: chunks that are over, in their order */
-    uint64_t unused[5];
+    fsp_flag_t *flags; /* doacross: of groups */
+    uint64_t groups;
+    uint64_t unused[3];
 };
 
 static FSP_OMP_APART struct place places[2][PLACES];
@@ -35,12 +38,23 @@ static int take_place(struct fsp_omp_frame *frame)
     return (int)(frame->epoch % 2 * PLACES) + frame->used++;
 }
 
+static void forget_flags(struct place *place)
+{
+    for (uint64_t i = 0; i < place->groups; i++)
+        fsp_flag_reset(&place->flags[i]);
+    fsp_free(place->flags);
+    place->flags = NULL;
+    place->groups = 0;
+}
+
 static void clear(struct place *half, int used, bool have_turns)
 {
     for (int i = 0; i < used; i++) {
         half[i].taken = half[i].chunks = 0;
         if (have_turns)
             fsp_flag_reset(&half[i].turns);
+        if (half[i].flags)
+            forget_flags(&half[i]);
     }
 }
 
@@ -59,6 +73,21 @@ void fsp_omp_places_at_end(struct fsp_omp_frame *frame)
 {
     clear(places[frame->epoch % 2], frame->used, frame->has_turns);
     clear(places[(frame->epoch + 1) % 2], frame->used_before, frame->had_turns);
+}
+
+fsp_flag_t *fsp_omp_place_flags(struct fsp_omp_frame *frame, uint64_t groups)
+{
+    if (frame->loop.place < 0)
+        frame->loop.place = take_place(frame);
+    struct place *place = place_of(frame);
+    fsp_atomic_enter(&place->taken);
+    if (!place->flags) {
+        place->flags = fsp_calloc(groups, sizeof *place->flags);
+        place->groups = groups;
+    }
+    fsp_flag_t *flags = place->flags;
+    fsp_atomic_leave(&place->taken);
+    return flags;
 }
 
 /* ---- loops -------------------------------------------------------------------------------------------------------- */
@@ -134,14 +163,25 @@ static void pass_turn(struct fsp_omp_frame *frame)
     frame->loop.has_chunk = false;
 }
 
+/* The group is over, whether each of its iterations has said so or not. */
+static void pass_steps(struct fsp_omp_loop *loop)
+{
+    if (loop->steps.own)
+        fsp_flag_set(&loop->steps.flags[loop->steps.own - 1], UINT32_MAX);
+    loop->steps.own = 0;
+}
+
 bool fsp_omp_loop_next(struct fsp_omp_frame *frame, uint64_t *first, uint64_t *end)
 {
     struct fsp_omp_loop *loop = &frame->loop;
     pass_turn(frame);
+    pass_steps(loop);
     struct fsp_omp_chunk chunk = frame->size == 1 ? take_all(loop) : is_dealt(loop) ? deal(frame) : take(frame);
     if (chunk.count == 0)
         return false;
     loop->has_chunk = loop->is_ordered && frame->size > 1;
+    if (loop->steps.flags)
+        loop->steps.own = chunk.first / loop->steps.group + 1;
     *first = fsp_omp_value(&loop->range, chunk.first);
     *end = fsp_omp_value(&loop->range, chunk.first + chunk.count);
     return true;

@@ -5,6 +5,7 @@
  *
  *   team.c         the pool of threads; fork, join, barrier
  *   loops.c        loops, and sections as loops over their numbers; ordered; entry points of both in entries.c
+ *   doacross.c     loops whose iterations wait for each other
  *   schedule.c     which iterations come next: arithmetic alone
  *   exclusion.c    single, critical, atomic
  *   locks.c        omp_lock_t, omp_nest_lock_t
@@ -47,6 +48,16 @@ struct fsp_omp_program {
 };
 extern struct fsp_omp_program fsp_omp_program;
 
+/* How far the iterations of a loop are whose iterations wait for each other; see doacross.c. */
+enum { FSP_OMP_DIMENSIONS = 8 };
+struct fsp_omp_steps {
+    fsp_flag_t *flags; /* one for each group; NULL: not such a loop */
+    uint64_t group;    /* outer iterations of a group, which are a chunk */
+    unsigned dimensions;
+    uint64_t counts[FSP_OMP_DIMENSIONS];
+    uint64_t own; /* the group that this thread is in, plus one */
+};
+
 /* A worksharing loop, as one thread of its team sees it. */
 struct fsp_omp_loop {
     struct fsp_omp_range range;
@@ -55,6 +66,7 @@ struct fsp_omp_loop {
     int place;       /* of what the team shares about it; -1: nothing */
     uint64_t number; /* static: of the thread's next chunk; ordered: of its chunk, in the order of iterations */
     bool has_chunk;  /* ordered: it has one, whose turn it has not passed on */
+    struct fsp_omp_steps steps;
 };
 
 /* What a thread is at the moment: a member of a team. Nested teams have one thread, and their frames a chain. */
@@ -96,6 +108,9 @@ bool fsp_omp_loop_next(struct fsp_omp_frame *, uint64_t *first, uint64_t *end);
 /* Ahead of a barrier that all threads of the team pass, and after the team's last. */
 void fsp_omp_places_at_barrier(struct fsp_omp_frame *);
 void fsp_omp_places_at_end(struct fsp_omp_frame *);
+
+/* What the team shares about a loop that has begun, for doacross.c: the flags of its groups, made by the first that asks. */
+fsp_flag_t *fsp_omp_place_flags(struct fsp_omp_frame *, uint64_t groups);
 
 /* ---- tasks.c: linked only into a program that has tasks ---- */
 

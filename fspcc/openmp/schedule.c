@@ -62,6 +62,17 @@ struct fsp_omp_chunk fsp_omp_chunk_taken(struct fsp_omp_schedule schedule, uint6
     return (struct fsp_omp_chunk){taken, least(size, left)};
 }
 
+uint32_t fsp_omp_step(uint64_t group, unsigned dimensions, const uint64_t *counts, const uint64_t *iteration)
+{
+    uint64_t step = iteration[0] % group;
+    for (unsigned i = 1; i < dimensions; i++) {
+        step = step * counts[i] + iteration[i];
+        if (step >= UINT32_MAX - 1)
+            return 0;
+    }
+    return step < UINT32_MAX - 1 ? (uint32_t)step + 1 : 0;
+}
+
 int fsp_omp_team_size(unsigned asked, int setting, int limit, bool may_be_active)
 {
     if (!may_be_active)

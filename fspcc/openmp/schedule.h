@@ -37,6 +37,9 @@ struct fsp_omp_chunk fsp_omp_chunk_static(uint64_t count, uint64_t size, uint64_
 /* What comes after `taken` iterations, dynamic or guided. */
 struct fsp_omp_chunk fsp_omp_chunk_taken(struct fsp_omp_schedule schedule, uint64_t count, uint64_t taken, uint64_t threads);
 
+/* The place of an iteration of nested loops in its group of outer iterations, from 1; 0: too large for a flag. */
+uint32_t fsp_omp_step(uint64_t group, unsigned dimensions, const uint64_t *counts, const uint64_t *iteration);
+
 /* Threads of a region: what its clause asks for (0: nothing), what the setting says, the limits. */
 int fsp_omp_team_size(unsigned asked, int setting, int limit, bool may_be_active);
 

@@ -165,6 +165,40 @@ static void tasks(void)
     expect(outside == 1, "a task outside of a region");
 }
 
+enum { ROWS = 12, COLUMNS = 9 };
+
+static long after(long table[ROWS][COLUMNS], long i, long j)
+{
+    return (table[i - 1][j] + 2 * table[i][j - 1] + 1) % 10007;
+}
+
+/* Each element needs the one above and the one to the left. */
+static void iterations_wait_for_each_other(void)
+{
+    static long alone[ROWS][COLUMNS], table[2][ROWS][COLUMNS];
+    for (long i = 1; i < ROWS; i++)
+        for (long j = 1; j < COLUMNS; j++)
+            alone[i][j] = after(alone, i, j);
+#pragma omp parallel
+    {
+#pragma omp for ordered(2) schedule(static) nowait
+        for (long i = 1; i < ROWS; i++)
+            for (long j = 1; j < COLUMNS; j++) {
+#pragma omp ordered depend(sink : i - 1, j) depend(sink : i, j - 1)
+                table[0][i][j] = after(table[0], i, j);
+#pragma omp ordered depend(source)
+            }
+#pragma omp for ordered(2) schedule(dynamic, 2)
+        for (unsigned long i = 1; i < ROWS; i++)
+            for (unsigned long j = 1; j < COLUMNS; j++) {
+#pragma omp ordered depend(sink : i - 1, j) depend(sink : i, j - 1)
+                table[1][i][j] = after(table[1], (long)i, (long)j);
+#pragma omp ordered depend(source)
+            }
+    }
+    expect(!memcmp(table[0], alone, sizeof alone) && !memcmp(table[1], alone, sizeof alone), "ordered(2)");
+}
+
 static void regions_in_loops(void)
 {
     long sum = 0;
@@ -191,6 +225,7 @@ int main(int count, char **words)
     settings();
     unsigned_loops();
     tasks();
+    iterations_wait_for_each_other();
     regions_in_loops();
     printf("features: %s\n", mistakes ? "WRONG" : "verified");
     return mistakes != 0;

@@ -87,6 +87,22 @@ static void task_loops_are_divided(void)
     assert(fsp_omp_divide(0, 9, true, false, 4).tasks == 0 && fsp_omp_divide(3, 0, false, false, 4).tasks == 3);
 }
 
+static void iterations_of_a_group_count_up(void)
+{
+    const uint64_t counts[] = {100, 3, 4};
+    uint32_t before = 0;
+    for (uint64_t i = 20; i < 25; i++)
+        for (uint64_t j = 0; j < 3; j++)
+            for (uint64_t k = 0; k < 4; k++) {
+                uint32_t step = fsp_omp_step(5, 3, counts, (uint64_t[]){i, j, k});
+                assert(step == before + 1);
+                before = step;
+            }
+    assert(fsp_omp_step(5, 1, counts, (uint64_t[]){25}) == 1);
+    assert(fsp_omp_step(1ull << 40, 1, counts, (uint64_t[]){1ull << 33}) == 0);
+    assert(fsp_omp_step(1, 2, (uint64_t[]){1, 1ull << 33}, (uint64_t[]){0, 1ull << 32}) == 0);
+}
+
 int main(void)
 {
     static_chunks_cover_the_loop();
@@ -94,6 +110,7 @@ int main(void)
     ranges_count_their_iterations();
     teams_have_the_size_that_was_asked_for();
     task_loops_are_divided();
+    iterations_of_a_group_count_up();
     puts("schedule: all right");
     return 0;
 }
