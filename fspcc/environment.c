@@ -35,8 +35,7 @@ static unsigned seen;           /* by this one */
 static SHARED char locale[256];
 static SHARED char told[256];
 
-void *fsp_clib_room(size_t bytes);
-void *fsp_clib_room(size_t bytes)
+static void *room_of(size_t bytes)
 {
     bytes = (bytes + 15) / 16 * 16;
     if (bytes > sizeof room - used)
@@ -45,17 +44,15 @@ void *fsp_clib_room(size_t bytes)
     return room + used - bytes;
 }
 
-/* Words and their list, copied. */
-char **fsp_clib_words(char **words);
 char **fsp_clib_words(char **words)
 {
     size_t count = 0;
     while (words[count])
         count++;
-    char **list = fsp_clib_room((count + 1) * sizeof *list);
+    char **list = room_of((count + 1) * sizeof *list);
     for (size_t index = 0; index < count; index++) {
         size_t bytes = strlen(words[index]) + 1;
-        list[index] = memcpy(fsp_clib_room(bytes), words[index], bytes);
+        list[index] = memcpy(room_of(bytes), words[index], bytes);
     }
     list[count] = NULL;
     return list;

@@ -15,7 +15,6 @@ const struct fsp_program_hooks *const fsp_clib_hooked = &fsp_clib_hooks;
 
 int __real_main(int argc, char **argv, char **envp);
 int __wrap_main(int argc, char **argv, char **envp);
-char **fsp_clib_words(char **words);
 extern char **__wrap_environ;
 
 int __wrap_main(int argc, char **argv, char **envp)

@@ -18,6 +18,9 @@ char *fsp_clib_copy_text(const char *text);
 /* A text that the C library has allocated, or NULL, moved there. */
 char *fsp_clib_taken_over(char *text);
 
+/* Words and their list, which ends with NULL, copied there. */
+char **fsp_clib_words(char **words);
+
 /* Another process may have changed the environment or the locale: they are changed in this one. */
 void fsp_clib_catch_up(void);
 

@@ -10,11 +10,15 @@ use tempfile::TempDir;
 use crate::support::{Job, built, root, succeed};
 
 fn headers() -> Vec<PathBuf> {
-    let entries = fs::read_dir(root().join("include/finespun")).expect("readable").flatten();
-    let headers = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "h"));
-    let headers = headers.collect::<Vec<_>>();
+    let headers = headers_of("include/finespun");
     assert!(headers.len() >= 5, "{headers:?}");
     headers
+}
+
+fn headers_of(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).expect("readable").flatten();
+    let headers = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "h"));
+    headers.collect()
 }
 
 /// Each header by itself, so that none needs another to be included first.
@@ -36,9 +40,13 @@ fn every_header_is_cpp17() {
     compile_each("g++", "c++", &["-std=c++17"]);
 }
 
-/// The functions that the headers declare: a name before a parenthesis, outside of comments and preprocessor lines.
 fn declared() -> BTreeSet<String> {
-    let texts = headers().into_iter().map(|header| fs::read_to_string(header).expect("readable"));
+    declared_in(headers())
+}
+
+/// The functions that headers declare: a name before a parenthesis, outside of comments and preprocessor lines.
+fn declared_in(headers: Vec<PathBuf>) -> BTreeSet<String> {
+    let texts = headers.into_iter().map(|header| fs::read_to_string(header).expect("readable"));
     let mut names = BTreeSet::new();
     for text in texts {
         let code =
@@ -64,8 +72,11 @@ fn exported() -> BTreeSet<String> {
 fn of_fspcc() -> BTreeSet<String> {
     let mut names =
         defined(Command::new("nm").args(["-g", "--defined-only"]).arg(built("lib/finespun/libfspprogram.a")));
-    // For the linker only.
+    // For the linker only; and what its own files call of each other, or its header of builtins.
     names.remove("fsp_program_constructor");
+    let inside = declared_in(headers_of("fspcc"));
+    assert!(inside.len() >= 10, "{inside:?}");
+    names.retain(|name| !inside.contains(name) || declared().contains(name));
     names
 }
 

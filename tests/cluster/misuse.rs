@@ -97,6 +97,59 @@ fn the_exit_code_is_the_programs_own_where_it_has_one() {
     }
 }
 
+/// The message of a crash says what was wanted where, by which function, and what lies there.
+#[test]
+fn a_crash_is_told_with_its_address_and_what_lies_there() {
+    let cases = [
+        (
+            "null_store",
+            "E040",
+            "SIGSEGV: a store to 0x8, in null_store",
+            "; the pointer is null, or is computed from null",
+        ),
+        (
+            "store_to_a_constant",
+            "E040",
+            ", in store_to_a_constant",
+            "; what is there may be read only: a constant, or code",
+        ),
+        ("load_by_nonsense", "E040", "SIGSEGV: an access to no address, in load_by_nonsense", "; the pointer is none"),
+        (
+            "follow_anothers_pointer",
+            "E044",
+            "0x150000000008, in follow_anothers_pointer",
+            "; only the process of processor 0 (node 0) has something there: ",
+        ),
+        (
+            "crash_in_a_library",
+            "E040",
+            ", in a library that was called in crash_in_a_library",
+            "; the pointer is null, or is computed from null",
+        ),
+    ];
+    for (case, number, what, lies) in cases {
+        for faults in ["uffd", "mprotect"] {
+            if faults == "uffd" && !offers_userfaultfd() {
+                continue;
+            }
+            let done = run_case(&format!("-n 2 --faults {faults}"), case);
+            done.assert_error(number);
+            assert_eq!(done.code, Some(128 + libc::SIGSEGV), "{done}");
+            assert!(done.stderr.contains("(node 1, processor 1)"), "it names who\n{done}");
+            assert!(done.stderr.contains(what) && done.stderr.contains(lies), "{done}");
+        }
+    }
+}
+
+#[test]
+fn an_abort_is_told_with_the_line_that_called_it() {
+    let done = run_case("-n 2", "abort_itself");
+    done.assert_error("E040");
+    assert_eq!(done.code, Some(128 + libc::SIGABRT), "{done}");
+    let what = "was killed by SIGABRT, in a library that was called in abort_itself";
+    assert!(done.stderr.contains(what) && done.stderr.contains("(node 1, processor 1)"), "{done}");
+}
+
 #[test]
 fn trying_a_mutex_again_is_busy_or_an_error_but_never_a_second_holder() {
     for transport in ["shm", "tcp"] {

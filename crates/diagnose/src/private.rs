@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::Path;
 
 use finespun_job::PrivatePointer;
 use finespun_runtime::Subject;
@@ -59,7 +58,7 @@ impl Private {
     pub fn told(&self, subject: Subject, address: usize, value: u64, region: &Region) -> PrivatePointer {
         let here = (&raw const address).addr();
         let is_of_program = region.name == self.program || self.image.variables.contains(&region.addresses.start);
-        let memory = if region.addresses.contains(&here) { "the stack" } else { name_of(&region.name) };
+        let memory = if region.addresses.contains(&here) { "the stack" } else { region.called() };
         PrivatePointer {
             address: address as u64,
             value,
@@ -74,16 +73,6 @@ impl Private {
 
 const fn are_apart(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.end <= other.start || one.start >= other.end
-}
-
-/// What a mapping is called in a message, by its name in the kernel's list.
-fn name_of(mapping: &str) -> &str {
-    match mapping {
-        "[stack]" => "the stack of the first thread",
-        "[heap]" => "malloc memory",
-        "" => "malloc memory, or a thread's stack,",
-        name => Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name),
-    }
 }
 
 #[cfg(test)]
@@ -128,11 +117,5 @@ mod tests {
                 .all(|name| !private.is_private(&region(0..1, name)))
         );
         assert!(["", "[heap]", "/lib/libc.so.6"].iter().all(|name| private.is_private(&region(0..1, name))));
-    }
-
-    #[test]
-    fn memory_has_the_name_that_a_programmer_knows() {
-        assert_eq!(name_of("/usr/lib/libm.so.6"), "libm.so.6");
-        assert_eq!(name_of("[heap]"), "malloc memory");
     }
 }

@@ -270,7 +270,7 @@ catalogue! {
     /// A process of the job died.
     Died = 40 {
         why: "a process of the job ended by a signal",
-        fix: "look at the program's own messages above; `finespun run -n 1` under a debugger is the next step",
+        fix: "look at that line and at the program's own messages above; `finespun run -n 1` under a debugger is the next step",
         exit: 40,
         more: "What only that process's node had of the shared memory is lost, so the whole job ends. The exit code of \
                the job is 128 plus the signal, as in a shell: 139 for SIGSEGV (11), 134 for SIGABRT (6), 137 for SIGKILL \
@@ -300,6 +300,17 @@ catalogue! {
         exit: 43,
         more: "The connection to the node closed or its service process stopped answering. A node that is stopped (a \
                debugger, SIGSTOP) looks the same from outside.",
+    }
+    /// A process followed a pointer to another's memory.
+    OtherMemory = 44 {
+        why: "a thread followed a pointer to memory that only another process of the job has",
+        fix: "find the word that holds it by `finespun run --check pointers`, and share what it points to: `finespun explain E044`",
+        exit: 44,
+        more: "Shared memory has one address in every process. A stack, memory of the C library's own malloc, a mapping \
+               and a library's variables have not: a pointer to them is good in the process that has them. The message says \
+               which process has something at the address, and what. Fields of a shared structure are where such pointers stand most often, and \
+               arguments of threads. fsp_malloc gives memory that is shared, `fspcc --share-malloc` makes malloc give such, and `fspcc --pthread \
+               --share-stacks` shares stacks, too. The exit code of the job is 128 plus the signal.",
     }
     /// The shared heap is full.
     HeapExhausted = 50 {
@@ -356,7 +367,7 @@ catalogue! {
     /// A mapping that shared memory cannot stand for.
     UnservedMapping = 56 {
         why: "what mmap gives a program of threads is memory of the shared heap, and that cannot do what this call asks for",
-        fix: "map anonymous memory or a regular file, each file once where it is written, at an address that mmap chooses; or read and write",
+        fix: "map anonymous memory or a regular file, once if it is written, at an address that mmap chooses; or read and write",
         exit: 56,
         more: "In a program built by fspcc --pthread, mmap gives shared memory, into which a file's contents are read. Not served are devices, a \
                second shared mapping of a file that is mapped to be written, MAP_FIXED over other memory than that of mmap, growing a mapping of a file, \

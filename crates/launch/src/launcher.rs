@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use finespun_errors::{Code, Place, Report as Message};
 use finespun_job::{ENV_CONTROL, ENV_JOB, ENV_NODE, ENV_SOCKETS, ENV_VIEW, Faults, Job, PrivatePointer, Report};
-use finespun_runtime::limits;
+use finespun_runtime::{last, limits};
 use finespun_sys::{descriptors, machine, passing};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -25,6 +25,7 @@ use crate::control::{Command, Event, Exit, Lines};
 use crate::diagnosis::Diagnosis;
 use crate::globals;
 use crate::hangs;
+use crate::last::{Other, death};
 use crate::memory::{self, Memory};
 use crate::names;
 use crate::output::{self, Output, WriteEnds};
@@ -324,13 +325,26 @@ impl Launcher {
             Event::Reported { view, report: Report::Locked { call, address, image } } => {
                 self.on_locked((node, view.unwrap_or(0)), call, (*address, *image))?;
             }
-            Event::Spawned { .. } | Event::Reported { .. } | Event::Ended { .. } => {}
+            Event::Ended { view, exit: Exit::Signal(_) } => self.on_killed(node, *view),
+            Event::Spawned { .. } | Event::Reported { .. } | Event::Ended { exit: Exit::Code(_), .. } => {}
         }
         self.roll.on_event(u32::try_from(node).map_err(io::Error::other)?, event);
         if self.begun.is_none() && self.roll.all_started() {
             self.begun = Some(Instant::now());
         }
         Ok(())
+    }
+
+    /// A signal has ended a process, which may have left word of it.
+    fn on_killed(&mut self, node: usize, view: u32) {
+        let (memory, number) = (&self.memory[node], node as u32);
+        let told = last::read(memory.segment.as_fd(), memory.frames.as_fd(), &self.job, number, view);
+        // The signal is told in any case.
+        let Ok(Some(told)) = told else { return };
+        let died = (number * self.job.views + view) * self.job.threads;
+        let others = self.roll.running().into_iter().filter(|&(processor, _)| processor != died);
+        let others = others.filter_map(|(processor, pid)| Other::of(processor, pid)).collect::<Vec<_>>();
+        self.roll.on_death(number, view, death(&told, &self.program, &self.job, &others));
     }
 
     /// Ends the job where that was asked for; else the loop may be right all the same, for all that is known, and is pointed out.

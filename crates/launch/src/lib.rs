@@ -28,6 +28,7 @@ pub mod control;
 pub mod diagnosis;
 mod globals;
 mod hangs;
+mod last;
 pub mod launcher;
 pub mod memory;
 mod mesh;

@@ -10,6 +10,7 @@ use finespun_job::Report;
 use nix::sys::signal::Signal;
 
 use crate::control::{Event, Exit};
+use crate::last::Death;
 
 /// How long the launcher lets the rest of the job run on after an ending is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,7 @@ struct View {
     pid: Option<u32>,
     stage: Stage,
     ended: bool,
+    death: Option<Death>,
 }
 
 /// Everybody who takes part, and what became of them.
@@ -65,7 +67,7 @@ impl Roll {
     /// Nobody has started yet.
     #[must_use]
     pub fn new(program: String, nodes: u32, views: u32, threads: u32) -> Self {
-        let absent = View { pid: None, stage: Stage::Spawned, ended: false };
+        let absent = View { pid: None, stage: Stage::Spawned, ended: false, death: None };
         let roll = vec![absent; (nodes * views) as usize];
         let node_pids = vec![0; nodes as usize];
         Self { program, nodes, views, threads, roll, node_pids, exit_code: 0, ending: None }
@@ -108,6 +110,11 @@ impl Roll {
         }
     }
 
+    /// A process has left word of how a signal ended it; its end is told next.
+    pub fn on_death(&mut self, node: u32, view: u32, death: Death) {
+        self.with(node, view, |view| view.death = Some(death));
+    }
+
     fn on_ended(&mut self, node: u32, view: u32, exit: Exit) {
         let Some(index) = self.index(node, view) else { return };
         self.roll[index].ended = true;
@@ -115,8 +122,12 @@ impl Roll {
         let who = self.who(node, view);
         match (exit, self.roll[index].stage) {
             (Exit::Signal(signal), _) => {
-                let what = format!("{who} was killed by {}", signal_name(signal));
-                self.fail(Code::Died, place, what, 128 + signal, Patience::None);
+                let killed = format!("{who} was killed by {}", signal_name(signal));
+                let (code, place, what) = match self.roll[index].death.take() {
+                    Some(Death { code, place, what }) => (code, place, killed + &what),
+                    None => (Code::Died, place, killed),
+                };
+                self.fail(code, place, what, 128 + signal, Patience::None);
             }
             (Exit::Code(0), Stage::Spawned) => {
                 let what = format!("{who} ended without calling fsp_init");
@@ -192,6 +203,13 @@ impl Roll {
     pub fn in_full_swing(&self) -> Option<Vec<u32>> {
         let runs = |view: &View| view.stage == Stage::Started && !view.ended;
         self.roll.iter().map(|view| view.pid.filter(|_| runs(view))).collect()
+    }
+
+    /// The processes that run, each by its first processor.
+    #[must_use]
+    pub fn running(&self) -> Vec<(u32, u32)> {
+        let running = self.roll.iter().zip(0..).filter(|(view, _)| !view.ended);
+        running.filter_map(|(view, index)| Some((index * self.threads, view.pid?))).collect()
     }
 
     /// Have all processes called `fsp_init`?

@@ -41,7 +41,7 @@ mod sys;
 pub use node::failure::Failure;
 pub use node::hooks::{Hooks, Stores};
 pub use node::runtime::{Model, Runtime, is_forked};
-pub use node::{limits, private, segment, waits};
+pub use node::{last, limits, private, segment, waits};
 pub use process::start::{Diagnose, Runners};
 pub use process::subject::Subject;
 pub use process::{buffers, service};

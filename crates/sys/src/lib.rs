@@ -17,6 +17,7 @@
 //! Linux on x86-64; it also builds for aarch64, where the fault kind is unknown and the clock is
 //! `clock_gettime`.
 
+pub mod caller;
 pub mod calls;
 pub mod clock;
 pub mod descriptors;

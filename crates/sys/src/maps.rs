@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +23,32 @@ pub struct Region {
 /// # Errors
 /// The kernel's.
 pub fn of_this_process() -> io::Result<Vec<Region>> {
-    Ok(std::fs::read_to_string("/proc/self/maps")?.lines().filter_map(region).collect())
+    of("/proc/self/maps")
+}
+
+/// All mappings of a process, by address.
+///
+/// # Errors
+/// The kernel's: it has ended, or is another user's.
+pub fn of_process(pid: u32) -> io::Result<Vec<Region>> {
+    of(&format!("/proc/{pid}/maps"))
+}
+
+fn of(path: &str) -> io::Result<Vec<Region>> {
+    Ok(std::fs::read_to_string(path)?.lines().filter_map(region).collect())
+}
+
+impl Region {
+    /// What it is called in a message.
+    #[must_use]
+    pub fn called(&self) -> &str {
+        match self.name.as_str() {
+            "[stack]" => "the stack of the first thread",
+            "[heap]" => "malloc memory",
+            "" => "malloc memory, or a thread's stack,",
+            name => Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name),
+        }
+    }
 }
 
 /// What a mapping allows.
@@ -139,6 +165,20 @@ mod tests {
             Some((false, String::new()))
         );
         assert_eq!(region("nonsense"), None);
+    }
+
+    #[test]
+    fn memory_has_the_name_that_a_programmer_knows() {
+        let called = |line| region(line).unwrap().called().to_owned();
+        assert_eq!(called("1000-2000 r--p 0 fd:01 17 /usr/lib/libm.so.6"), "libm.so.6");
+        assert_eq!(called("1000-2000 rw-p 0 0:0 0 [heap]"), "malloc memory");
+    }
+
+    #[test]
+    fn the_mappings_of_a_process_are_those_it_sees_itself() {
+        let of_code = |regions: Vec<Region>| regions.into_iter().find(|region| !region.is_writable);
+        assert_eq!(of_code(of_process(std::process::id()).unwrap()), of_code(of_this_process().unwrap()));
+        assert!(of_process(0).is_err());
     }
 
     #[test]

@@ -348,6 +348,48 @@ static void null_store(shared *shared)
     fsp_barrier_all();
 }
 
+static const int constant = 1;
+
+static void store_to_a_constant(shared *shared)
+{
+    (void)shared;
+    if (is_last()) *(volatile int *)&constant = 2;
+    fsp_barrier_all();
+}
+
+static void load_by_nonsense(shared *shared)
+{
+    volatile int *volatile nonsense = (volatile int *)0x5a5a5a5a5a5a5a5a;
+    if (is_last()) shared->memory[0] = (char)*nonsense;
+    fsp_barrier_all();
+}
+
+/* The pointer is good in the process of processor 0 only. */
+static void follow_anothers_pointer(shared *shared)
+{
+    if (fsp_processor() == 0) {
+        shared->memory = mmap((void *)0x150000000000, PAGE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        shared->memory[8] = 1;
+    }
+    fsp_barrier_all();
+    if (is_last()) shared->memory[8]++;
+    fsp_barrier_all();
+}
+
+static void abort_itself(shared *shared)
+{
+    (void)shared;
+    if (is_last()) abort();
+    fsp_barrier_all();
+}
+
+static void crash_in_a_library(shared *shared)
+{
+    if (is_last()) shared->memory[0] = (char)strlen((const char *)nowhere);
+    fsp_barrier_all();
+}
+
 static void die_with_the_lock(shared *shared)
 {
     if (is_last()) fsp_mutex_lock(&shared->mutex);
@@ -400,7 +442,8 @@ static const struct {
     CASE(realloc_freed), CASE(heap_exhausted), CASE(malloc_absurd), CASE(malloc_all_bytes), CASE(calloc_overflow),
     CASE(alignment_odd), CASE(alignment_huge), CASE(malloc_on_node_99), CASE(distributed_by_nothing),
     CASE(thread_on_99), CASE(thread_of_nothing), CASE(thread_in_a_library), CASE(join_nothing), CASE(init_twice),
-    CASE(exit_3), CASE(exit_hard), CASE(abort_with_17), CASE(null_store), CASE(die_with_the_lock),
+    CASE(exit_3), CASE(exit_hard), CASE(abort_with_17), CASE(null_store), CASE(store_to_a_constant),
+    CASE(load_by_nonsense), CASE(follow_anothers_pointer), CASE(crash_in_a_library), CASE(abort_itself), CASE(die_with_the_lock),
     CASE(unlock_in_own_thread), CASE(unlock_of_own_thread),
     CASE(fork_and_call), CASE(fork_and_touch), CASE(mprotect_none), CASE(mprotect_read), CASE(munmap_shared),
     CASE(mmap_over_shared), CASE(mremap_shared), CASE(call_mprotect_none), CASE(call_mprotect_read),

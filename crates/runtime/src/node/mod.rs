@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod engine;
 pub mod failure;
 pub mod hooks;
+pub mod last;
 pub mod limits;
 pub mod meter;
 pub mod misuse;

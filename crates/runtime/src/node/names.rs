@@ -21,11 +21,15 @@ pub fn count(processors: usize) {
 pub fn guest(number: u32, processors: u32) -> Option<(u32, String)> {
     let number = number.checked_sub(processors)?;
     let (node, index) = (number / GUESTS as u32, number % GUESTS as u32);
-    let name = match index.checked_sub(SEATS as u32) {
+    Some((node, of_guest(index)))
+}
+
+/// What a guest of a node is called, by its number there.
+pub fn of_guest(index: u32) -> String {
+    match index.checked_sub(SEATS as u32) {
         None => format!("thread {index} beside the processors"),
         Some(own) => format!("thread {own} of the program's own"),
-    };
-    Some((node, name))
+    }
 }
 
 /// Where a processor, or another thread, of a node stands.

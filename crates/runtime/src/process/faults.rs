@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use finespun_errors::{Code, Place, Report};
-use finespun_sys::faults::FaultKind;
+use finespun_sys::faults::{Death, FaultKind};
 use finespun_sys::view::Mechanism;
 use finespun_sys::{maps, stack};
 use finespun_types::{Bucket, Counter, UnitId};
@@ -17,7 +17,7 @@ use crate::consistency;
 use crate::consistency::policy;
 use crate::node::cluster::Cluster;
 use crate::node::failure::Failure;
-use crate::node::{hooks, meter, misuse, runtime};
+use crate::node::{hooks, last, meter, misuse, runtime};
 use crate::sys::process::exit_now;
 use crate::sys::slot::Slot;
 
@@ -32,13 +32,16 @@ pub fn install(cluster: &'static Cluster) -> std::io::Result<()> {
     let (_, mapping) = cluster.view.as_ref().expect("only a process of the program has faults");
     CLUSTER.get_or_init(|| cluster);
     finespun_sys::faults::set_window(mapping.window());
-    finespun_sys::faults::before_death(put_view_into_core)?;
+    last::prepare();
+    finespun_sys::faults::before_death(before_death)?;
     finespun_sys::faults::install(mapping.addresses(), mapping.mechanism(), on_fault)
 }
 
-/// A signal is about to end the process: the core has the pages that the program could use.
-fn put_view_into_core() {
-    if let Some((_, mapping)) = CLUSTER.get().and_then(|cluster| cluster.view.as_ref()) {
+/// A signal is about to end the process: the launcher is left word of it, and the core has the pages that the program could use.
+fn before_death(death: Death) {
+    let Some(cluster) = CLUSTER.get().filter(|_| !runtime::is_forked()) else { return };
+    last::leave_word(cluster, death);
+    if let Some((_, mapping)) = cluster.view.as_ref() {
         mapping.put_into_core();
     }
 }

@@ -98,6 +98,28 @@ pub struct View {
     pub mapped_ticks: AtomicU64,
     /// The kernel's numbers of the view's communication thread and of the keeper of its places, which run nothing of the program; 0: none.
     pub helpers: [AtomicU32; 2],
+    /// How a signal ended the process.
+    pub last: Last,
+}
+
+/// How a signal ended a process. Written by the process in the signal's handler, read by the launcher when the process is gone.
+#[repr(C)]
+#[derive(Default)]
+pub struct Last {
+    /// The signal; 0: none. Written after the rest.
+    pub signal: AtomicU32,
+    /// Where the thread counts, as a slot of its node.
+    pub slot: AtomicU32,
+    /// A [`crate::node::last::Wanted`] as a number.
+    pub wanted: AtomicU32,
+    /// May the process read what is mapped at the address?
+    pub is_readable: AtomicU32,
+    /// The address that was wanted.
+    pub address: AtomicU64,
+    /// The instruction; 0 if it is not the program's own.
+    pub instruction: AtomicU64,
+    /// The program's own call that led there; 0 if it is not known, or not needed.
+    pub caller: AtomicU64,
 }
 
 impl View {

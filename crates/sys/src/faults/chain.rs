@@ -10,6 +10,7 @@
 //! of the program's own ends the process then, as it would have done.
 
 use super::death;
+use super::kind::InfoHandler;
 use crate::check;
 use crate::lock::WordLock;
 use crate::signals::real_sigaction;
@@ -20,11 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The signals that faults raise, and that of single steps.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP];
-/// Those that faults raise.
-pub(super) const OF_FAULTS: &[libc::c_int] = &[libc::SIGSEGV, libc::SIGBUS];
-
-/// `extern "C" fn` with SA_SIGINFO.
-pub(super) type InfoHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
 type PlainHandler = extern "C" fn(libc::c_int);
 
 /// The program's actions, one for each of [`SIGNALS`].
@@ -51,13 +47,13 @@ impl Actions {
     }
 }
 
-/// The signals of [`OF_FAULTS`] in a mask of the kernel.
+/// The signals of [`super::kind::OF_FAULTS`] in a mask of the kernel.
 const FAULT_BITS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS);
 
 /// In a mask of the kernel, the signal by which the faults of the space come; 0 before there is a space.
 static OF_SPACE: AtomicU64 = AtomicU64::new(0);
 
-/// The faults of the space come by this signal of [`OF_FAULTS`].
+/// The faults of the space come by this signal of [`super::kind::OF_FAULTS`].
 pub(super) fn never_block(signal: libc::c_int) {
     OF_SPACE.store(bit(signal), Ordering::Relaxed);
 }
@@ -165,13 +161,16 @@ pub(super) unsafe fn deliver(signal: libc::c_int, info: *mut libc::siginfo_t, co
     // SAFETY: by contract a ucontext_t.
     let interrupted = unsafe { mask_of(context) };
     if !sent_by_a_process && bit(signal) & OF_SPACE.load(Ordering::Relaxed) != 0 && interrupted & stand_in() != 0 {
-        return die(signal, sent_by_a_process);
+        // SAFETY: by contract.
+        return unsafe { die(signal, info, context) };
     }
-    let Some(action) = take_action(signal) else { return die(signal, sent_by_a_process) };
+    // SAFETY: by contract.
+    let Some(action) = take_action(signal) else { return unsafe { die(signal, info, context) } };
     match action.sa_sigaction {
         libc::SIG_IGN if sent_by_a_process => {}
         // A fault cannot be ignored: the instruction would fault for ever, so the kernel kills too.
-        libc::SIG_DFL | libc::SIG_IGN => die(signal, sent_by_a_process),
+        // SAFETY: by contract.
+        libc::SIG_DFL | libc::SIG_IGN => unsafe { die(signal, info, context) },
         handler => {
             block_as_asked(signal, &action, interrupted);
             if action.sa_flags & libc::SA_SIGINFO != 0 {
@@ -203,9 +202,15 @@ fn is_handler(action: &libc::sigaction) -> bool {
 }
 
 /// Ends the process by the default action: a fault by happening again when we return, a sent signal by being sent
-/// again (it is blocked until we return).
-fn die(signal: libc::c_int, sent_by_a_process: bool) {
-    death::announce();
+/// again (it is blocked until we return). Tells of the fault before.
+///
+/// # Safety
+/// The arguments are those of the running handler of this signal.
+unsafe fn die(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: by contract.
+    unsafe { death::announce(signal, info, context) };
+    // SAFETY: by contract the kernel's siginfo.
+    let sent_by_a_process = unsafe { (*info).si_code } <= 0;
     let action = default_action();
     // SAFETY: a valid action; null asks for nothing back.
     unsafe { real_sigaction(signal, &raw const action, std::ptr::null_mut()) };

@@ -1,6 +1,12 @@
-//! What a faulting instruction wanted, as the processor says.
+//! Which signals faults raise, what handles one, and what a faulting instruction wanted, as the processor says.
 
 use std::ffi::c_void;
+
+/// The signals that faults raise.
+pub(super) const OF_FAULTS: &[libc::c_int] = &[libc::SIGSEGV, libc::SIGBUS];
+
+/// `extern "C" fn` with SA_SIGINFO.
+pub(super) type InfoHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
 
 /// What the faulting instruction wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

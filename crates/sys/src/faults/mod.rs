@@ -22,7 +22,7 @@ mod steps;
 use crate::lock::WordLock;
 use crate::view::Mechanism;
 pub use chain::set_user_action;
-pub use death::before_death;
+pub use death::{Death, Fault, before_death};
 pub use kind::FaultKind;
 use std::ffi::c_void;
 use std::io;
@@ -60,7 +60,7 @@ pub fn install(space: Range<usize>, mechanism: Mechanism, handler: Handler) -> i
     SPACE_START.store(space.start, Ordering::Relaxed);
     // Last: a handler that sees the end sees the rest.
     SPACE_END.store(space.end, Ordering::Release);
-    let result = chain::put_in_front(on_signal, chain::OF_FAULTS);
+    let result = chain::put_in_front(on_signal, kind::OF_FAULTS);
     if result.is_err() {
         SPACE_END.store(0, Ordering::Release);
         chain::step_back(on_signal)?;
