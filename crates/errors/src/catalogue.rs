@@ -136,8 +136,8 @@ catalogue! {
         why: "the call acts on a thread of the operating system, and that thread may be in another process or node",
         fix: "tell the thread by shared memory instead: a variable under a mutex, or a condition variable",
         exit: 13,
-        more: "pthread_cancel, pthread_kill, pthread_tryjoin_np, named semaphores, futex operations \
-               other than waits and wakes, and their kin are not served across nodes. \
+        more: "pthread_cancel, pthread_tryjoin_np, named semaphores, futex operations other than waits and wakes, and their kin are \
+               not served across nodes; nor is pthread_kill with a handler that was set after the other thread was made. \
                docs/porting/pthread.md has the table of what is and what is not.",
     }
     /// A private global variable that one process writes and another reads.
@@ -166,7 +166,7 @@ catalogue! {
     /// A stream of another process.
     StreamElsewhere = 17 {
         why: "what a stream has read ahead, or a stream without a descriptor, is in the memory of the process that has it",
-        fix: "read all of a pipe in one thread, or by read(2); use what fmemopen, open_memstream, fopencookie and popen return where it was opened",
+        fix: "read all of a pipe in one thread, or by read(2); use a stream in memory, and one of popen, where it was opened",
         exit: 17,
         more: "In a program built by fspcc --pthread a FILE may be used by any thread: before each release its data goes to the descriptor, and \
                what was read ahead is given back by moving the offset. A pipe has no offset, and a stream in memory no descriptor: those stay in one \
@@ -210,7 +210,7 @@ catalogue! {
     /// A processor waits by reading a plain variable.
     Spin = 24 {
         why: "a load sees what another node wrote only after an acquire: a lock, a flag, a barrier, an atomic call",
-        fix: "wait by fsp_flag_wait or a condition variable, or make the variable atomic (fspcc --pthread), or read with fsp_atomic_load (LOAD)",
+        fix: "wait by fsp_flag_wait or a condition variable, make the variable atomic (fspcc --pthread), or read by fsp_atomic_load",
         exit: 24,
         more: "A processor has read the same word in a loop for a long time, and nothing in the loop would bring a value that \
                another node writes. On one machine the loop ends when somebody stores; between nodes the store must be \
@@ -274,7 +274,7 @@ catalogue! {
         exit: 40,
         more: "What only that process's node had of the shared memory is lost, so the whole job ends. The exit code of \
                the job is 128 plus the signal, as in a shell: 139 for SIGSEGV (11), 134 for SIGABRT (6), 137 for SIGKILL \
-               (9). SIGKILL without anybody having sent it is most often the kernel's out-of-memory killer: see `dmesg`, \
+               (9). docs/debugging.md has gdb and core dumps. SIGKILL without anybody having sent it is most often the kernel's out-of-memory killer: see `dmesg`, \
                and give the job less heap or the container more memory.",
     }
     /// A processor left while others wait for it.
