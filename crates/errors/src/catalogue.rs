@@ -214,7 +214,7 @@ catalogue! {
         exit: 24,
         more: "A processor has read the same word in a loop for a long time, and nothing in the loop would bring a value that \
                another node writes. On one machine the loop ends when somebody stores; between nodes the store must be \
-               released, and the loop must acquire: docs/consistency.md. The message names the word and the loop, with lines if the \
+               released, and the loop must acquire: docs/consistency.md. LOAD does so in a program with PARMACS macros. The message names the word and the loop, with lines if the \
                program was built with -g, and what other nodes have there. Without `--check spins` it is a warning after ten \
                seconds, for another processor of the same node may end the loop yet; with it the job ends, after two seconds or \
                the number given (spins=SECONDS). An endless loop that reads nothing is what a compiler makes of a wait for a \
