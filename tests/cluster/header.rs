@@ -64,14 +64,17 @@ fn declared_in(headers: Vec<PathBuf>) -> BTreeSet<String> {
 
 /// The functions of ours that the library exports, and those that fspcc links into programs.
 fn exported() -> BTreeSet<String> {
-    let mut names = defined(Command::new("nm").args(["-D", "--defined-only"]).arg(built("lib/libfinespun.so")));
+    let mut names =
+        defined(Command::new("nm").args(["-D", "--defined-only"]).arg(built("lib/libfinespun.so")), |_| true);
     names.extend(of_fspcc());
     names
 }
 
 fn of_fspcc() -> BTreeSet<String> {
-    let mut names =
-        defined(Command::new("nm").args(["-g", "--defined-only"]).arg(built("lib/finespun/libfspprogram.a")));
+    let mut names = defined(
+        Command::new("nm").args(["-g", "--defined-only"]).arg(built("lib/finespun/libfspprogram.a")),
+        |kind| matches!(kind, "T" | "W"), // functions
+    );
     // For the linker only; and what its own files call of each other, or its header of builtins.
     names.remove("fsp_program_constructor");
     let inside = declared_in(headers_of("fspcc"));
@@ -80,9 +83,13 @@ fn of_fspcc() -> BTreeSet<String> {
     names
 }
 
-fn defined(nm: &mut Command) -> BTreeSet<String> {
+/// Our names in what nm prints, of the kinds that count.
+fn defined(nm: &mut Command, counts: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(&succeed(nm).stdout).into_owned();
-    let names = text.lines().filter_map(|line| line.split_whitespace().nth(2));
+    let names = text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().filter(|kind| counts(kind)).and(words.next())
+    });
     names
         .map(|name| name.split('@').next().unwrap_or(name).to_owned())
         .filter(|name| name.starts_with("fsp_"))
