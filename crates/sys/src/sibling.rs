@@ -2,7 +2,7 @@
 //!
 //! A process that is executed gets a table of its own, so these are made without: each is a copy of the process that makes it, as after
 //! `fork`, with the same parent. What its memory holds, the libraries' variables too, is as it was; only what is
-//! private to *threads* of the one and would be mistaken for memory of the other is put out of reach ([`apart`]).
+//! private to *threads* of the one and would be mistaken for memory of the other is put out of reach (`apart`).
 
 use std::ffi::{c_int, c_void};
 use std::io;
